@@ -1,0 +1,103 @@
+"""grpo-plan: before a GRPO / RLVR run, what fraction of it will be dead, and what to change.
+
+>>> import grpo_plan as gp
+>>> gp.mixed_probability(0.2, 4).item()
+0.5888
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
+_PUBLIC = {
+    "Budget": "costs",
+    "CostModel": "costs",
+    "DeadFraction": "fitting.result",
+    "DomainError": "errors",
+    "EffectiveBatch": "batches",
+    "FitError": "errors",
+    "FitStatus": "fitting.status",
+    "GrpoPlanError": "errors",
+    "InfeasiblePlanError": "errors",
+    "KappaRange": "planning.signal",
+    "MissingExtraError": "errors",
+    "PassRateFit": "fitting.result",
+    "Pilot": "pilot",
+    "PilotError": "errors",
+    "PilotFormatError": "errors",
+    "Plan": "planning.group_size",
+    "all_fail_probability": "groups",
+    "all_pass_probability": "groups",
+    "dead_probability": "groups",
+    "effective_batch": "batches",
+    "effective_batch_of_list": "batches",
+    "expected_group_std": "groups",
+    "expected_group_variance": "groups",
+    "fit_pass_rates": "fitting.fit",
+    "graded_dead_probability": "groups",
+    "group_size_for_fidelity": "groups",
+    "group_std_fidelity": "groups",
+    "mixed_probability": "groups",
+    "pass_at": "groups",
+    "pass_at_k": "fitting.ustatistics",
+    "plan_group_size": "planning.group_size",
+    "plot_dead_fraction": "plots",
+    "plot_pass_rates": "plots",
+    "rare_mode_miss_probability": "groups",
+    "read_pilot": "readers.pilot_reader",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
+    from grpo_plan.costs import Budget, CostModel
+    from grpo_plan.errors import (
+        DomainError,
+        FitError,
+        GrpoPlanError,
+        InfeasiblePlanError,
+        MissingExtraError,
+        PilotError,
+        PilotFormatError,
+    )
+    from grpo_plan.fitting.fit import fit_pass_rates
+    from grpo_plan.fitting.result import DeadFraction, PassRateFit
+    from grpo_plan.fitting.status import FitStatus
+    from grpo_plan.fitting.ustatistics import pass_at_k
+    from grpo_plan.groups import (
+        all_fail_probability,
+        all_pass_probability,
+        dead_probability,
+        expected_group_std,
+        expected_group_variance,
+        graded_dead_probability,
+        group_size_for_fidelity,
+        group_std_fidelity,
+        mixed_probability,
+        pass_at,
+        rare_mode_miss_probability,
+    )
+    from grpo_plan.pilot import Pilot
+    from grpo_plan.planning.group_size import Plan, plan_group_size
+    from grpo_plan.planning.signal import KappaRange
+    from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.readers.pilot_reader import read_pilot
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'grpo_plan' has no attribute {name!r}")
+    value = getattr(import_module(f"grpo_plan.{_PUBLIC[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names."""
+    return list(__all__)

@@ -1,0 +1,85 @@
+"""Raw arguments to checked arrays and integers: the only range checks of the closed forms."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grpo_plan.errors import DomainError
+
+MAX_GROUP_SIZE = 10**9
+
+
+def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Numbers as float64, or a one-line error that names the argument."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DomainError(f"{name} must be numbers; got {_short(values)}.") from None
+
+
+def as_probability(values: ArrayLike, name: str = "pass_rate") -> NDArray[np.float64]:
+    """Values in [0, 1] as float64, any shape."""
+    array = as_float_array(values, name)
+    bad = ~((array >= 0.0) & (array <= 1.0))
+    if bad.any():
+        index = int(np.flatnonzero(bad.ravel())[0])
+        value = array.ravel()[index]
+        hint = " Percentages? Divide by 100." if 1.0 < value <= 100.0 else ""
+        place = "" if array.ndim == 0 else f" at index {index} ({int(bad.sum())} of {array.size} values)"
+        raise DomainError(f"{name} must lie in [0, 1]; got {value:g}{place}.{hint}")
+    return array
+
+
+def as_group_size(values: ArrayLike, name: str = "group_size") -> NDArray[np.int64]:
+    """Whole numbers of at least 1 as int64, any shape."""
+    array = as_float_array(values, name)
+    bad = ~((array >= 1) & (array <= MAX_GROUP_SIZE) & (array == np.floor(array)))
+    if bad.any():
+        value = array.ravel()[int(np.flatnonzero(bad.ravel())[0])]
+        raise DomainError(f"{name} must be a whole number of at least 1; got {value:g}.")
+    return array.astype(np.int64)
+
+
+def as_one_group_size(value: object, name: str = "group_size") -> int:
+    """One whole number of at least 1."""
+    return as_count(value, name, minimum=1)
+
+
+def as_count(value: object, name: str, *, minimum: int = 1, maximum: int = MAX_GROUP_SIZE) -> int:
+    """One whole number in [minimum, maximum]; 8.0 is accepted, True and 8.5 are not."""
+    whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    if isinstance(value, bool | np.bool_) or not whole:
+        raise DomainError(f"{name} must be a whole number; got {_short(value)}.")
+    number = int(value)  # type: ignore[call-overload]
+    if not minimum <= number <= maximum:
+        bound = f"at least {minimum}" if number < minimum else f"at most {maximum:,}"
+        raise DomainError(f"{name} must be {bound}; got {number:,}.")
+    return int(number)
+
+
+def as_positive(value: object, name: str, *, allow_zero: bool = False) -> float:
+    """One finite number above 0 (or at least 0)."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise DomainError(f"{name} must be a number; got {_short(value)}.")
+    number = float(value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
+        rule = "at least 0" if allow_zero else "above 0"
+        raise DomainError(f"{name} must be finite and {rule}; got {number:g}.")
+    return number
+
+
+def as_level(level: object) -> float:
+    """A confidence level strictly between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+        hint = " Percentages? Divide by 100." if isinstance(level, Real) and 1 < float(level) <= 100 else ""
+        raise DomainError(f"level must lie strictly between 0 and 1; got {_short(level)}.{hint}")
+    return float(level)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

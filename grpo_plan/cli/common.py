@@ -1,0 +1,182 @@
+"""What the commands share: options that read a pilot, numbers as people write them, output."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from grpo_plan.pilot import Pilot
+
+SCHEMA = 1
+PAGE_WIDTH = 80
+PROGRESS_BYTES = 200 << 20
+
+
+class OutputFormat(str, Enum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[OutputFormat, typer.Option("--format", help="Output: text or json.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+LevelOption = Annotated[float, typer.Option(help="Confidence level of the intervals, in (0, 1).")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotRequest:
+    """A pilot to read, as asked for on the command line."""
+
+    sources: list[str]
+    options: dict[str, Any]
+
+    def read(self) -> Pilot:
+        """Read it; what was assumed and what was left out goes to stderr."""
+        from grpo_plan.readers.pilot_reader import read_pilot
+
+        with _Progress(self.sources) as progress:
+            pilot = read_pilot(self.sources, progress=progress, **self.options)
+        for note in pilot.notes:
+            tell(note)
+        if pilot.dropped:
+            tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+        return pilot
+
+
+def _pilot_options(
+    pilot: Annotated[list[str], typer.Argument(help="File, glob, folder or - (JSONL, JSON, CSV, Parquet, Arrow).", show_default=False)],
+    prompt_column: Annotated[str | None, typer.Option(help="Column that names the prompt.")] = None,
+    reward_column: Annotated[str | None, typer.Option(help="Column of the reward, or of a list of rewards.")] = None,
+    n_column: Annotated[str | None, typer.Option(help="Column of the rollouts of a prompt, n.")] = None,
+    k_column: Annotated[str | None, typer.Option(help="Column of the passes of a prompt, k.")] = None,
+    pass_rate_column: Annotated[str | None, typer.Option(help="Column of the pass rate of a prompt.")] = None,
+    stratum_column: Annotated[str | None, typer.Option(help="Column of the named part of a prompt.")] = None,
+    temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
+    tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
+    model_column: Annotated[str | None, typer.Option(help="Column of the model.")] = None,
+    pass_threshold: Annotated[float | None, typer.Option(help="A rollout passes when its reward is at least this.")] = None,
+    rollouts_per_prompt: Annotated[int | None, typer.Option(help="n of every prompt, when no column has it.")] = None,
+    where: Annotated[list[str] | None, typer.Option(help="Keep rows with COLUMN=VALUE; may be repeated.")] = None,
+    skip_malformed: Annotated[bool, typer.Option(help="Drop and count malformed JSON lines.")] = False,
+) -> PilotRequest:
+    filters: dict[str, list[str]] = {}
+    for item in where or []:
+        column, equals, value = item.partition("=")
+        if not equals or not column:
+            raise DomainError(f"--where must be COLUMN=VALUE; got {item!r}.")
+        filters.setdefault(column.strip(), []).append(value.strip())
+    options = {
+        "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
+        "pass_rate": pass_rate_column, "stratum": stratum_column, "temperature": temperature_column,
+        "response_tokens": tokens_column, "policy": model_column, "pass_threshold": pass_threshold,
+        "rollouts_per_prompt": rollouts_per_prompt, "where": filters, "skip_malformed": skip_malformed,
+    }  # fmt: skip
+    return PilotRequest(sources=pilot, options=options)
+
+
+def reads_pilot(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that read a pilot; it receives them as its first argument, a PilotRequest."""
+    shared = inspect.signature(_pilot_options, eval_str=True).parameters
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    argument, *options = shared.values()
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        request = _pilot_options(**{name: values.pop(name) for name in shared})
+        command(request, **values)
+
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (argument, *own, *options)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def parse_group_sizes(text: str) -> list[int]:
+    """``2,4,8`` as a list.
+
+    >>> parse_group_sizes("2, 4,8")
+    [2, 4, 8]
+    """
+    sizes = [parse_whole(part, "--group-sizes") for part in text.split(",") if part.strip()]
+    if not sizes:
+        raise DomainError("--group-sizes must be whole numbers separated by commas, e.g. 2,4,8; got none.")
+    return sorted(set(sizes))
+
+
+def parse_whole(text: str | None, name: str) -> int | None | Any:
+    """A whole number as people write it: 2000000, 2e6, 2_000_000 or 2,000,000; None stays None.
+
+    >>> parse_whole("2e6", "--budget-rollouts"), parse_whole("2,000", "--steps")
+    (2000000, 2000)
+    """
+    if text is None:
+        return None
+    try:
+        number = float(text.strip().replace(",", "").replace("_", ""))
+        if number.is_integer():
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise DomainError(f"{name} must be a whole number, e.g. 2000000 or 2e6; got {text!r}.")
+
+
+def tell(note: str) -> None:
+    """A note on stderr."""
+    sys.stderr.write(f"note: {note}\n")
+
+
+def write_json(command: str, body: dict[str, Any]) -> None:
+    """One JSON object on stdout: schema, command, then the body; unknown is null, NaN is a bug and raises."""
+    document = {"schema": SCHEMA, "command": command, **body}
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def console() -> Console:
+    """A console that fits 80 columns and is plain when piped."""
+    from rich.console import Console
+
+    out = Console(highlight=False, soft_wrap=False)
+    if not out.is_terminal or out.width > PAGE_WIDTH:
+        out.width = PAGE_WIDTH
+    return out
+
+
+class _Progress:
+    """A progress bar on stderr for long reads in a terminal; nothing otherwise."""
+
+    def __init__(self, sources: list[str]) -> None:
+        from pathlib import Path
+
+        paths = [Path(s) for s in sources]
+        self._total = sum(p.stat().st_size for p in paths if p.is_file())
+        self._bar: Any = None
+
+    def __enter__(self) -> Callable[[int], None] | None:
+        if self._total < PROGRESS_BYTES or not sys.stderr.isatty():
+            return None
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+        columns = ("reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        task = self._bar.add_task("reading", total=self._total)
+        return lambda size: self._bar.advance(task, size)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

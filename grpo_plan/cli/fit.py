@@ -1,0 +1,224 @@
+"""``grpo-plan fit``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import (
+    FormatOption,
+    JsonOption,
+    LevelOption,
+    OutputFormat,
+    PilotRequest,
+    console,
+    parse_group_sizes,
+    reads_pilot,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from grpo_plan.fitting.result import DeadFraction, PassRateFit
+    from grpo_plan.pilot import Pilot
+
+DEFAULT_SIZES = "2,4,8,16,32,64"
+MAX_STRATA = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reads_pilot(fit))
+
+
+def fit(
+    request: PilotRequest,
+    group_sizes: Annotated[str, typer.Option(help="Group sizes to report, comma separated.")] = DEFAULT_SIZES,
+    family: Annotated[str, typer.Option(help="auto (unbiased counts up to n, Beta beyond) or beta.")] = "auto",
+    level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Estimate the dead fraction at any group size from a pilot, with intervals.
+
+    Example: grpo-plan fit pilot.jsonl --group-sizes 2,4,8,16
+    """
+    from grpo_plan.fitting.fit import fit_pass_rates
+
+    sizes = parse_group_sizes(group_sizes)
+    fitted = fit_pass_rates(request.read(), family=family)
+    dead = [fitted.dead(size, level) for size in sizes]
+    strata = _by_stratum(fitted, sizes, family, level)
+    if json or format is OutputFormat.JSON:
+        write_json("fit", _document(fitted, dead, strata, level))
+    else:
+        _print(fitted, dead, strata, level)
+
+
+def _by_stratum(
+    fitted: PassRateFit, sizes: list[int], family: str, level: float
+) -> list[tuple[str, PassRateFit, list[DeadFraction]]]:
+    from grpo_plan.fitting.fit import fit_pass_rates
+
+    names = fitted.pilot.strata
+    if len(names) < 2:
+        return []
+    fits = [(name, fit_pass_rates(fitted.pilot.select(stratum=name), family=family)) for name in names]
+    return [(name, part, [part.dead(size, level) for size in sizes]) for name, part in fits]
+
+
+def _document(
+    fitted: PassRateFit,
+    dead: list[DeadFraction],
+    strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
+    level: float,
+) -> dict[str, Any]:
+    from grpo_plan.cli.numbers import dead_json
+
+    document = {"pilot": pilot_json(fitted, level), "model": model_json(fitted), "dead": [dead_json(d) for d in dead]}
+    if strata:
+        document["strata"] = [
+            {"stratum": name, "pilot": pilot_json(part, level), "model": model_json(part), "dead": [dead_json(d) for d in rows]}
+            for name, part, rows in strata
+        ]
+    return document
+
+
+def pilot_json(fitted: PassRateFit, level: float) -> dict[str, Any]:
+    """The pilot behind a fit, as in the contract."""
+    import numpy as np
+
+    pilot, mean = fitted.pilot, fitted.mean_pass_rate_interval(level)
+    return {
+        "prompts": pilot.prompts,
+        "rollouts": pilot.total_rollouts,
+        "rollouts_per_prompt": {
+            "min": int(pilot.rollouts.min()),
+            "median": float(np.median(pilot.rollouts)),
+            "max": int(pilot.rollouts.max()),
+        },
+        "mean_pass_rate": {"value": mean.value, "low": mean.low, "high": mean.high, "level": level},
+        "dropped": dict(pilot.dropped),
+        "notes": list(pilot.notes),
+    }
+
+
+def model_json(fitted: PassRateFit) -> dict[str, Any]:
+    """The fitted model, as in the contract."""
+    return {
+        "family": fitted.family,
+        "parameters": fitted.parameters,
+        "status": fitted.status.name,
+        "statuses": {s.name: s.sentence for s in fitted.statuses},
+        "max_measured_group_size": fitted.max_measured_group_size,
+    }
+
+
+def pilot_line(pilot: Pilot) -> str:
+    """Size of a pilot in words."""
+    low, high = int(pilot.rollouts.min()), int(pilot.rollouts.max())
+    each = f"{low} each" if low == high else f"{low} to {high} each"
+    return f"{pilot.prompts:,} prompts, {pilot.total_rollouts:,} rollouts ({each})"
+
+
+def _print(
+    fitted: PassRateFit,
+    dead: list[DeadFraction],
+    strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
+    level: float,
+) -> None:
+    from rich.table import Table
+
+    from grpo_plan.cli.numbers import rate, with_interval
+    from grpo_plan.fitting.status import FitStatus
+
+    out = console()
+    mean = fitted.mean_pass_rate_interval(level)
+    out.print(f"Pilot   {pilot_line(fitted.pilot)}")
+    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
+    out.print(f"Beta    {_beta_line(fitted)}")
+    for status in fitted.statuses:
+        out.print(f"Status  {status.name}: {status.sentence}")
+    out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({level:.0%} intervals)\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, side in (("G", "right"), ("dead", "left"), ("all-fail", "left"), ("all-pass", "left"), ("i.i.d.", "left")):
+        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    for d in dead:
+        fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
+        marked = "*" if d.status is FitStatus.EXTRAPOLATED else ""
+        table.add_row(
+            str(d.group_size),
+            with_interval(d.value, d.low, d.high) + marked,
+            with_interval(d.all_fail, *fails) + marked,
+            with_interval(d.all_pass, *passes) + marked,
+            rate(d.iid),
+        )
+    out.print(table)
+    for line in _footnotes(fitted, dead):
+        out.print(line)
+    if strata:
+        _print_strata(out, strata, level)
+
+
+def _beta_line(fitted: PassRateFit) -> str:
+    p = fitted.parameters
+    if p["a"] is not None and p["b"] is not None:
+        errors = "" if p["a_standard_error"] is None else " (standard error of the shape)"
+        a = f"{p['a']:.5g}" + (f" +- {p['a_standard_error']:.2g}" if p["a_standard_error"] is not None else "")
+        b = f"{p['b']:.5g}" + (f" +- {p['b_standard_error']:.2g}" if p["b_standard_error"] is not None else "")
+        return f"a = {a}, b = {b}{errors}"
+    if p["correlation"] is None:
+        return "spread of the pass rates unknown"
+    if p["correlation"] == 0.0:
+        return f"no spread found: all prompts near pass rate {p['mean']:.3f}"
+    return "prompts pass always or never: no shape"
+
+
+def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
+    from grpo_plan.fitting.status import FitStatus
+
+    largest = fitted.max_measured_group_size
+    lines = [
+        "",
+        f"i.i.d. is p^G + (1-p)^G at the mean pass rate {fitted.mean_pass_rate:.3f}, the formula that people plan with.",
+    ]
+    measured = [d for d in dead if 1 < d.group_size <= largest and d.value is not None]
+    if measured and measured[-1].value and measured[-1].iid > 0:
+        last = measured[-1]
+        ratio = (last.value or 0.0) / last.iid
+        if ratio >= 1.05:
+            lines.append(f"At G = {last.group_size} it is {ratio:.3g} times too low: prompts differ (Jensen).")
+    if any(d.status is FitStatus.EXTRAPOLATED for d in dead):
+        lines.append(
+            f"* beyond the pilot's {largest} rollouts per prompt: a Beta extrapolation, no interval yet (EXTRAPOLATED)."
+        )
+        cap = fitted.dead(largest) if largest > 1 else None
+        if cap is not None and cap.high is not None:
+            lines.append(f"  Sure is only that D never rises with G: at most {cap.high:.3f}, the upper limit at G = {largest}.")
+    wider = next((d.group_size for d in dead if d.group_size > largest), None)
+    if wider:
+        lines.append(f"  To measure D({wider}), give each prompt {wider} rollouts.")
+    return lines
+
+
+def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFraction]]], level: float) -> None:
+    from rich.table import Table
+
+    from grpo_plan.cli.numbers import with_interval
+
+    sizes = [d.group_size for d in strata[0][2]]
+    chosen = max((i for i, s in enumerate(sizes) if all(s <= p.max_measured_group_size for _, p, _ in strata)), default=0)
+    out.print(f"\nBy stratum ({level:.0%} intervals)\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("stratum", overflow="ellipsis", max_width=22, no_wrap=True)
+    table.add_column("prompts", justify="right")
+    table.add_column("mean pass rate", no_wrap=True)
+    table.add_column(f"D({sizes[chosen]})", no_wrap=True)
+    for name, part, rows in strata[:MAX_STRATA]:
+        mean, d = part.mean_pass_rate_interval(level), rows[chosen]
+        table.add_row(
+            name, f"{part.pilot.prompts:,}", with_interval(mean.value, mean.low, mean.high), with_interval(d.value, d.low, d.high)
+        )
+    out.print(table)
+    if len(strata) > MAX_STRATA:
+        out.print(f"... and {len(strata) - MAX_STRATA} more (all of them with --json).")

@@ -1,0 +1,46 @@
+"""Exception tree: one base, and leaves that also are the builtin they refine.
+
+Messages have one form: name and rule; the value and where it was found. The next step.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class GrpoPlanError(Exception):
+    """Base of every error that grpo-plan raises on purpose.
+
+    Attributes:
+        exit_code: Exit status of the command line when this error ends a command.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+
+class DomainError(GrpoPlanError, ValueError):
+    """An argument lies outside its domain (a usage error)."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class PilotFormatError(GrpoPlanError, ValueError):
+    """A pilot file or table cannot be read as rollouts or counts."""
+
+
+class PilotError(GrpoPlanError, ValueError):
+    """A pilot was read, but it cannot answer the question asked of it."""
+
+
+class FitError(GrpoPlanError, RuntimeError):
+    """A fit did not reach its optimum."""
+
+
+class InfeasiblePlanError(GrpoPlanError, ValueError):
+    """No design satisfies the budget and the constraints."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class MissingExtraError(GrpoPlanError, ImportError):
+    """An optional dependency is needed and not installed."""

@@ -1,0 +1,27 @@
+"""What a fit or one of its numbers can and cannot say: an enum whose members hold a sentence."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class FitStatus(Enum):
+    """Status of a fit, or of one dead fraction. The value is the sentence shown to the user."""
+
+    OK = "The pilot supports this number."
+    NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
+    NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."
+    SINGLE_ROLLOUT = "One rollout per prompt shows the mean pass rate only; take at least 2, better 8, per prompt."
+    ALL_DEAD = "Every prompt's rollouts agree: there is no mixed prompt to learn the spread of pass rates from."
+    TOO_FEW_PROMPTS = "Under 30 prompts: intervals are rough and a fitted shape means little."
+    UNDERDISPERSED = (
+        "Passes vary less between prompts than independent rollouts would: are rollouts of a prompt cached, "
+        "deduplicated or filtered?"
+    )
+    EXTRAPOLATED = "Beyond the pilot's rollouts per prompt: a Beta extrapolation, without an interval yet."
+    UNKNOWN = "The pilot does not determine this number."
+
+    @property
+    def sentence(self) -> str:
+        """The meaning in words."""
+        return str(self.value)

@@ -1,0 +1,256 @@
+"""Rollouts to counts per prompt: one small table of cells, whatever the source, that is merged batch by batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.pilot import Pilot
+from grpo_plan.readers.columns import ColumnMap
+from grpo_plan.readers.values import RATE_TOLERANCE, NotAReward, number_of, rewards_of, shown, text_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+KEYS = ("prompt", "stratum", "temperature", "policy")
+SUMS = ("n", "k", "tokens", "token_rows")
+COMPACT_ROWS = 1_000_000
+FEW_LEVELS = 6
+Place = Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How rewards become passes and which rows count."""
+
+    pass_threshold: float | None = None
+    rollouts_per_prompt: int | None = None
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    skip_malformed: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Cells counted so far, and what was left out. Filled by one read, then turned into a Pilot."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    rows: int = 0
+    repeated_rows: bool = False
+    policy_column: str | None = None
+
+    def add(self, cells: pl.DataFrame) -> None:
+        """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
+        self.parts.append(cells)
+        if sum(p.height for p in self.parts) > COMPACT_ROWS and len(self.parts) > 1:
+            self.parts = [self._merged()]
+
+    def _merged(self) -> pl.DataFrame:
+        import polars as pl
+
+        return pl.concat(self.parts).group_by(KEYS, maintain_order=True).agg(pl.col(SUMS).sum())
+
+    def pilot(self, name: str) -> Pilot:
+        """The Pilot of everything added.
+
+        Raises:
+            PilotFormatError: Nothing was read, or rollouts of several policies were.
+        """
+        import polars as pl
+
+        if not self.parts or not sum(p.height for p in self.parts):
+            left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
+            raise PilotFormatError(f"{name}: no rollout could be counted{f' ({left})' if left else ''}.")
+        before = sum(p.height for p in self.parts)
+        cells = self._merged()
+        policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
+        if len(policies) > 1:
+            raise PilotFormatError(
+                f"{name}: rollouts of {len(policies)} models ({shown(policies)}); a pilot describes one. "
+                f"Keep one with --where '{self.policy_column}={policies[0]}'."
+            )
+        notes = list(self.notes)
+        if self.repeated_rows and before > cells.height:
+            notes.append(f"{name}: {before - cells.height:,} rows repeat a prompt; their counts were added up.")
+        several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
+        if several:
+            notes.append(f"{name}: {several:,} prompt names occur in several strata or temperatures; counted apart.")
+        tokens = cells.select(pl.when(pl.col("token_rows") > 0).then(pl.col("tokens") / pl.col("token_rows"))).to_series()
+        return Pilot.from_counts(
+            cells["k"].to_numpy(),
+            cells["n"].to_numpy(),
+            prompt_id=cells["prompt"].to_list(),
+            stratum=_unless_null(cells["stratum"]),
+            temperature=None if cells["temperature"].null_count() == cells.height else cells["temperature"].to_numpy(),
+            response_tokens=None if tokens.null_count() == cells.height else tokens.to_numpy(),
+            dropped=dict(self.dropped),
+            notes=tuple(notes),
+        )
+
+
+def _unless_null(series: pl.Series) -> list[str] | None:
+    return None if series.null_count() == series.len() else series.fill_null("(none)").to_list()
+
+
+def count_rewards(
+    rewards: NDArray[np.float64], threshold: float | None, place: Place, column: str
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int]:
+    """Which rollouts are scored, which pass, and how many rewards are infinite.
+
+    Raises:
+        PilotFormatError: A reward is neither 0 nor 1 and no threshold was given.
+    """
+    scored = np.isfinite(rewards)
+    infinite = int(np.isinf(rewards).sum())
+    if threshold is not None:
+        with np.errstate(invalid="ignore"):
+            return scored, scored & (rewards >= threshold), infinite
+    odd = scored & (rewards != 0.0) & (rewards != 1.0)
+    if odd.any():
+        index = int(np.flatnonzero(odd)[0])
+        raise needs_threshold(place(index), column, float(rewards[index]), np.unique(rewards[scored]).tolist())
+    return scored, rewards == 1.0, infinite
+
+
+def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]) -> PilotFormatError:
+    """The error for rewards that are not 0 or 1; a threshold is proposed where the rewards have few levels."""
+    example = f", e.g. {max(seen):g}" if 0 < len(seen) <= FEW_LEVELS else " X"
+    return PilotFormatError(
+        f"{place}: {column} is {value:g}, neither 0 nor 1, and no pass threshold was given (values seen: "
+        f"{shown(list(seen))}). Pass --pass-threshold{example}: a rollout passes at or above it."
+    )
+
+
+def long_cells(
+    columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Place, tally: Tally
+) -> pl.DataFrame:
+    """Cells of a batch with one row a rollout; ``columns`` holds the values of each role."""
+    import polars as pl
+
+    try:
+        rewards = rewards_of(columns["reward"])
+    except NotAReward as error:
+        raise PilotFormatError(
+            f"{place(error.index)}: {roles.reward} is {shown([error.value])}, which is neither a number nor a "
+            "pass/fail word (true/false, C/I). Name another column with --reward-column."
+        ) from None
+    scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
+    prompts = columns["prompt"]
+    if set(map(type, prompts)) != {str}:
+        prompts = [text_of(p) for p in prompts]
+    tally.dropped.update(_nonzero(non_finite_reward=infinite, missing_reward=int((~scored).sum()) - infinite))
+    tokens = [number_of(t) for t in columns["response_tokens"]] if "response_tokens" in columns else None
+    frame = pl.DataFrame(
+        {
+            "prompt": pl.Series(prompts, dtype=pl.String),
+            "stratum": _text_series(columns.get("stratum"), len(rewards)),
+            "temperature": _number_series(columns.get("temperature"), len(rewards)),
+            "policy": _text_series(columns.get("policy"), len(rewards)),
+            "scored": scored,
+            "passed": passed,
+            "tokens": pl.Series(tokens or [None] * len(rewards), dtype=pl.Float64),
+        }
+    )
+    unnamed = frame["prompt"].null_count()
+    if unnamed:
+        tally.dropped.update(missing_prompt=unnamed)
+        frame = frame.filter(pl.col("prompt").is_not_null())
+    return frame.group_by(KEYS, maintain_order=True).agg(
+        pl.col("scored").sum().cast(pl.Int64).alias("n"),
+        pl.col("passed").sum().cast(pl.Int64).alias("k"),
+        pl.col("tokens").sum(),
+        pl.col("tokens").count().cast(pl.Int64).alias("token_rows"),
+    )
+
+
+def wide_cells(
+    columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Place, tally: Tally
+) -> pl.DataFrame:
+    """Cells of a batch with one row a prompt and its counts."""
+    import polars as pl
+
+    first_column = next(iter(columns.values()))
+    size = len(first_column)
+    constant = options.rollouts_per_prompt
+    n = columns["n"] if constant is None else [constant] * size
+    numbers_n, numbers_k = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    keep = np.ones(size, dtype=bool)
+    rates = columns.get("pass_rate")
+    n_name, k_name = roles.n or "rollouts per prompt", roles.pass_rate or roles.k
+    for i in range(size):
+        total = number_of(n[i])
+        given = rates[i] if rates is not None else columns["k"][i]
+        value = number_of(given)
+        if total is None or value is None:
+            keep[i] = False
+            tally.dropped["prompts_with_missing_counts"] += 1
+            continue
+        if total < 0 or total != int(total):
+            raise PilotFormatError(f"{place(i)}: {n_name} must be a whole number of at least 0; got {total:g}.")
+        if rates is not None:
+            value = _successes(value, int(total), place(i), str(k_name))
+        if value < 0 or value != int(value):
+            raise PilotFormatError(f"{place(i)}: {k_name} must be a whole number of at least 0; got {value:g}.")
+        if value > total:
+            raise PilotFormatError(
+                f"{place(i)}: {k_name} = {value:g} exceeds {n_name} = {total:g}. Swapped columns? "
+                "Name them with --k-column and --n-column."
+            )
+        numbers_n[i], numbers_k[i] = int(total), int(value)
+    tokens = _number_series(columns.get("response_tokens"), size)
+    prompts = columns.get("prompt") or [f"row {tally.rows + i + 1}" for i in range(size)]
+    frame = pl.DataFrame(
+        {
+            "prompt": pl.Series([text_of(p) for p in prompts], dtype=pl.String),
+            "stratum": _text_series(columns.get("stratum"), size),
+            "temperature": _number_series(columns.get("temperature"), size),
+            "policy": _text_series(columns.get("policy"), size),
+            "n": numbers_n,
+            "k": numbers_k,
+            "tokens": tokens * pl.Series(numbers_n),
+            "token_rows": pl.Series(numbers_n) * tokens.is_not_null().cast(pl.Int64),
+        }
+    ).filter(keep)
+    unnamed = frame["prompt"].null_count()
+    if unnamed:
+        tally.dropped.update(missing_prompt=unnamed)
+        frame = frame.filter(pl.col("prompt").is_not_null())
+    tally.repeated_rows = True
+    return frame
+
+
+def _successes(rate: float, total: int, place: str, name: str) -> float:
+    """Passes behind a pass rate: n times the rate, which must be near a whole number."""
+    if not 0.0 <= rate <= 1.0:
+        hint = " Percentages? Divide by 100." if 1.0 < rate <= 100.0 else ""
+        raise PilotFormatError(f"{place}: {name} must lie in [0, 1]; got {rate:g}.{hint}")
+    passes = round(rate * total)
+    if abs(rate * total - passes) > RATE_TOLERANCE:
+        raise PilotFormatError(
+            f"{place}: {name} = {rate:g} of n = {total} is {rate * total:.3g} passes, not a whole number. "
+            "Is n right? Give it with --n-column or --rollouts-per-prompt."
+        )
+    return float(passes)
+
+
+def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:
+    import polars as pl
+
+    return pl.Series([None] * size if values is None else [text_of(v) for v in values], dtype=pl.String)
+
+
+def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:
+    import polars as pl
+
+    return pl.Series([None] * size if values is None else [number_of(v) for v in values], dtype=pl.Float64)
+
+
+def _nonzero(**counts: int) -> Iterable[str] | Mapping[str, int]:
+    return {reason: count for reason, count in counts.items() if count}

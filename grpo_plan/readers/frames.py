@@ -1,0 +1,250 @@
+"""Tables of any engine, through narwhals: the group-by runs where the data are, only counts come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.columns import ColumnMap, Sample
+from grpo_plan.readers.counting import KEYS, ReadOptions, Tally, needs_threshold
+from grpo_plan.readers.jsonlines import BATCH_ROWS, SAMPLE_ROWS, count_columns
+from grpo_plan.readers.values import FAIL_WORDS, MISSING_WORDS, PASS_WORDS, matches, text_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import polars as pl
+
+    Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+REWARD, ODD_TEXT = "__reward", "__odd_text"
+
+
+def frame_of(source: object) -> Frame:
+    """A narwhals frame of any dataframe it accepts.
+
+    Raises:
+        PilotFormatError: The object is no dataframe.
+    """
+    import narwhals as nw
+
+    try:
+        return nw.from_native(source)  # type: ignore[call-overload,no-any-return]
+    except TypeError:
+        raise PilotFormatError(
+            f"source must be a path, a list of paths, '-' or a dataframe; got {type(source).__name__}."
+        ) from None
+
+
+def sample_of_frame(frame: Frame, name: str) -> Sample:
+    """Column names and values of the first rows."""
+    return Sample(name=name, columns=_lists(frame.head(SAMPLE_ROWS)))
+
+
+def count_frame(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
+    """Count a whole frame into the tally: by expressions in its own engine where its types allow, else by rows."""
+    for column in options.where:
+        if column not in frame.collect_schema().names():
+            listing = ", ".join(frame.collect_schema().names())
+            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
+    prepared = _prepare(frame, roles) if roles.shape == "long" else None
+    if prepared is not None and _by_expressions(prepared, name, roles, options, tally):
+        return
+    needed = list(dict.fromkeys([*roles.roles().values(), *options.where]))
+    _by_rows(frame.select(needed), name, roles, options, tally)
+
+
+def _by_rows(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
+    import narwhals as nw
+
+    whole = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    for start in range(0, len(whole), BATCH_ROWS):
+        lists = _lists(whole[start : start + BATCH_ROWS])
+        index = list(range(len(next(iter(lists.values())))))
+        for column, wanted in options.where.items():
+            index = [i for i in index if matches(lists[column][i], wanted)]
+        size = len(next(iter(lists.values())))
+        if len(index) < size:
+            tally.dropped["rows_outside_where"] += size - len(index)
+        if index:
+            columns = {role: [lists[column][i] for i in index] for role, column in roles.roles().items()}
+            rows = [start + i for i in index]
+            count_columns(columns, roles, options, lambda i, rows=rows: f"{name}, row {rows[i] + 1:,}", tally)  # type: ignore[misc]
+
+
+def _prepare(frame: Frame, roles: ColumnMap) -> Frame | None:
+    """The frame with its reward as a number and text that is no reward marked; None if its types need Python."""
+    import narwhals as nw
+
+    schema = frame.collect_schema()
+    reward, prompt = str(roles.reward), str(roles.prompt)
+    native = nw.to_native(frame)
+    polars = nw.get_native_namespace(frame).__name__ == "polars"
+    if polars:
+        native = _numbers_from_text(native, schema, roles)
+        if schema[prompt].is_nested():
+            import polars as pl
+
+            native = native.with_columns(pl.col(prompt).hash().cast(pl.String))
+        frame = nw.from_native(native)
+        schema = frame.collect_schema()
+    plain = schema[prompt].is_integer() or schema[prompt] in (nw.String, nw.Categorical)
+    keys = [c for c in (roles.stratum, roles.policy) if c is not None]
+    if not plain or any(schema[c].is_nested() or schema[c] == nw.Object for c in keys):
+        return None
+    if any(not schema[c].is_numeric() for c in (roles.temperature, roles.response_tokens) if c is not None):
+        return None
+    if REWARD in schema.names():
+        return frame
+    kind, column = schema[reward], nw.col(reward)
+    if kind == nw.Boolean or kind.is_numeric():
+        return frame.with_columns(column.cast(nw.Float64).alias(REWARD), nw.lit(False).alias(ODD_TEXT))
+    if kind != nw.String:
+        return None
+    word = column.str.strip_chars().str.to_lowercase()
+    known = [*PASS_WORDS, *FAIL_WORDS, *MISSING_WORDS, "0", "1"]
+    passes, fails = word.is_in([*PASS_WORDS, "1"]), word.is_in([*FAIL_WORDS, "0"])
+    value = nw.when(passes).then(nw.lit(1.0)).otherwise(nw.when(fails).then(nw.lit(0.0)))
+    return frame.with_columns(value.alias(REWARD), (~word.is_in(known)).alias(ODD_TEXT))
+
+
+def _numbers_from_text(native: Any, schema: Mapping[str, Any], roles: ColumnMap) -> Any:
+    """Polars only: text columns (a CSV is read as text) to numbers, words of pass and fail included."""
+    import narwhals as nw
+    import polars as pl
+
+    extra = []
+    if schema[str(roles.reward)] == nw.String:
+        word = pl.col(str(roles.reward)).str.strip_chars().str.to_lowercase()
+        value = (
+            pl.when(word.is_in(list(PASS_WORDS)))
+            .then(1.0)
+            .when(word.is_in(list(FAIL_WORDS)))
+            .then(0.0)
+            .otherwise(word.cast(pl.Float64, strict=False))
+        )
+        odd = value.is_null() & ~word.is_in(list(MISSING_WORDS)) & word.is_not_null()
+        extra += [value.alias(REWARD), odd.alias(ODD_TEXT)]
+    for column in (roles.temperature, roles.response_tokens):
+        if column is not None and schema[column] == nw.String:
+            extra.append(pl.col(column).cast(pl.Float64, strict=False))
+    return native.with_columns(extra) if extra else native
+
+
+def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally) -> bool:
+    """Count in the frame's engine; False if text rewards need Python to be understood."""
+    import narwhals as nw
+
+    total = None
+    if options.where:
+        total = _height(frame)
+        for column, wanted in options.where.items():
+            frame = frame.filter(_wanted(frame.collect_schema()[column], column, wanted))
+    value = nw.col(REWARD)
+    scored = value.is_finite().fill_null(False)
+    infinite = value.is_in([float("inf"), float("-inf")]).fill_null(False)
+    passed = (value == 1.0) if options.pass_threshold is None else (value >= options.pass_threshold)
+    odd = scored & (value != 0.0) & (value != 1.0)
+    tokens = nw.col(roles.response_tokens).cast(nw.Float64) if roles.response_tokens else nw.lit(None).cast(nw.Float64)
+    keys = {"prompt": roles.prompt, "stratum": roles.stratum, "temperature": roles.temperature, "policy": roles.policy}
+    used = {role: column for role, column in keys.items() if column is not None}
+    flat = frame.select(
+        *(
+            nw.col(column).cast(nw.Float64 if role == "temperature" else nw.String).alias(role)
+            for role, column in used.items()
+        ),
+        scored.cast(nw.Int64).alias("n"),
+        (scored & passed).fill_null(False).cast(nw.Int64).alias("k"),
+        odd.fill_null(False).cast(nw.Int64).alias("odd"),
+        nw.col(ODD_TEXT).fill_null(False).cast(nw.Int64).alias("odd_text"),
+        infinite.cast(nw.Int64).alias("infinite"),
+        nw.lit(1).cast(nw.Int64).alias("rows"),
+        tokens.alias("tokens"),
+        (~tokens.is_null()).cast(nw.Int64).alias("token_rows"),
+    )
+    sums = ["n", "k", "odd", "odd_text", "infinite", "rows", "tokens", "token_rows"]
+    cells = _polars(flat.group_by(list(used)).agg(*(nw.col(c).sum() for c in sums)))
+    if int(cells["odd_text"].sum()):
+        if roles.reward is not None and isinstance(frame, nw.LazyFrame):
+            seen = _lists(frame.filter(nw.col(ODD_TEXT)).select(roles.reward).head(1))[roles.reward]
+            raise PilotFormatError(
+                f"{name}: {roles.reward} is {seen[0]!r} in {int(cells['odd_text'].sum()):,} rows, which is neither a "
+                "number nor a pass/fail word (true/false, C/I). Name another column with --reward-column."
+            )
+        return False
+    if options.pass_threshold is None and int(cells["odd"].sum()):
+        rewards = frame.filter(scored).select(REWARD).head(100_000)
+        seen = sorted(set(_lists(rewards)[REWARD]) | set(_lists(frame.filter(odd).select(REWARD).head(1))[REWARD]))
+        first = next(v for v in seen if v not in (0.0, 1.0))
+        raise needs_threshold(name, str(roles.reward), first, seen)
+    _take(cells, total, tally)
+    return True
+
+
+def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
+    """Add the cells, and count what was left out."""
+    import polars as pl
+
+    rows, infinite, scored = (int(cells[c].sum()) for c in ("rows", "infinite", "n"))
+    tally.rows += rows
+    reasons = {
+        "non_finite_reward": infinite,
+        "missing_reward": rows - scored - infinite,
+        "missing_prompt": int(cells.filter(pl.col("prompt").is_null())["rows"].sum()),
+        "rows_outside_where": 0 if total is None else total - rows,
+    }
+    tally.dropped.update({reason: count for reason, count in reasons.items() if count})
+    types = {"temperature": pl.Float64}
+    missing = [pl.lit(None, dtype=types.get(key, pl.String)).alias(key) for key in KEYS if key not in cells.columns]
+    # engines return groups in any order: sort, so that one input always gives one Pilot
+    cells = cells.filter(pl.col("prompt").is_not_null()).with_columns(missing).sort(KEYS)
+    if cells.height:
+        tally.add(cells.select(*KEYS, "n", "k", pl.col("tokens").cast(pl.Float64), "token_rows"))
+
+
+def _wanted(kind: Any, column: str, wanted: Sequence[str]) -> Any:
+    """Filter expression of one ``--where`` column, compared in the column's own type."""
+    import narwhals as nw
+
+    if kind.is_numeric():
+        numbers = []
+        for want in wanted:
+            try:
+                numbers.append(float(want))
+            except ValueError:
+                continue
+        return nw.col(column).cast(nw.Float64).is_in(numbers)
+    if kind == nw.Boolean:
+        truths = {"true": True, "false": False}
+        return nw.col(column).is_in([truths[w.lower()] for w in wanted if w.lower() in truths])
+    return nw.col(column).cast(nw.String).is_in(list(wanted))
+
+
+def _height(frame: Frame) -> int:
+    import narwhals as nw
+
+    if isinstance(frame, nw.DataFrame):
+        return len(frame)
+    return int(_lists(frame.select(nw.len().alias("rows")))["rows"][0])
+
+
+def _lists(frame: Frame) -> dict[str, list[Any]]:
+    import narwhals as nw
+
+    eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    return {name: eager[name].to_list() for name in eager.columns}
+
+
+def _polars(frame: Frame) -> pl.DataFrame:
+    """The counts as a polars frame, whatever engine they come from; polars itself streams."""
+    import narwhals as nw
+    import polars as pl
+
+    native = nw.to_native(frame)
+    if isinstance(native, pl.LazyFrame):
+        return native.collect(engine="streaming")
+    if isinstance(native, pl.DataFrame):
+        return native
+    lists = _lists(frame)
+    texts = {c: pl.Series(c, [text_of(v) for v in lists[c]], dtype=pl.String) for c in KEYS if c in lists and c != "temperature"}
+    return pl.DataFrame({c: texts.get(c, pl.Series(c, v)) for c, v in lists.items()})

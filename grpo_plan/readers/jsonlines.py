@@ -1,0 +1,277 @@
+"""JSON lines and JSON arrays, streamed: only the fields that are needed are decoded, in blocks of bounded size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import msgspec
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.columns import ColumnMap, Sample
+from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, wide_cells
+from grpo_plan.readers.values import list_of, matches
+
+BLOCK_BYTES = 8 << 20
+MAX_LINE_BYTES = 256 << 20
+SAMPLE_ROWS = 500
+BATCH_ROWS = 200_000
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class RowBatch:
+    """Decoded rows, and how to name the place of one of them."""
+
+    rows: Sequence[Any]
+    place: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowShape:
+    """The struct that rows are decoded into: one field a needed column."""
+
+    row_type: type[Any]
+    field_of: Mapping[str, str]
+
+    @classmethod
+    def of(cls, columns: Sequence[str]) -> RowShape:
+        """A struct of these columns, every one optional."""
+        names = {column: f"c{i}" for i, column in enumerate(dict.fromkeys(columns))}
+        row = msgspec.defstruct(
+            "Row", [(f, Any, None) for f in names.values()], rename={f: c for c, f in names.items()}, gc=False
+        )
+        return cls(row_type=row, field_of=names)
+
+    def values(self, rows: Sequence[Any], column: str) -> list[Any]:
+        """One column of the rows."""
+        name = self.field_of[column]
+        return [getattr(row, name) for row in rows]
+
+
+def sample_of(head: bytes, name: str, kind: str) -> Sample:
+    """Column names and values of the first rows.
+
+    Raises:
+        PilotFormatError: No row is a JSON object.
+    """
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    rows: list[dict[str, Any]] = []
+    if kind == "json-array":
+        rows = [r for r in _array_head(text) if isinstance(r, dict)]
+    else:
+        for line in text.split(b"\n")[:SAMPLE_ROWS]:
+            value = _loads(line) if line.strip() else None
+            if isinstance(value, dict):
+                rows.append(value)
+    if not rows:
+        raise _not_a_table(text, name, kind)
+    columns = dict.fromkeys(key for row in rows for key in row)
+    return Sample(name=name, columns={c: [row.get(c) for row in rows] for c in columns})
+
+
+def read_json_lines(
+    stream: BinaryIO, name: str, shape: RowShape, options: ReadOptions, tally: Tally, progress: Progress | None
+) -> Iterator[RowBatch]:
+    """Batches of rows of a JSONL stream.
+
+    A last line without its end (a file still being written) is dropped and counted. Any other malformed line is
+    an error that names it, or dropped and counted with ``skip_malformed``.
+    """
+    decoder = msgspec.json.Decoder(shape.row_type)
+    line_number, first = 1, True
+    while block := stream.read(BLOCK_BYTES):
+        if not block.endswith(b"\n"):
+            block += stream.readline(MAX_LINE_BYTES)
+            if len(block) >= MAX_LINE_BYTES:
+                raise PilotFormatError(f"{name}: a line is longer than {MAX_LINE_BYTES >> 20} MB. Is this JSON lines?")
+        if first:
+            block, first = block.removeprefix(b"\xef\xbb\xbf"), False
+        try:
+            rows, lines = decoder.decode_lines(block), None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            rows, lines = _decode_each(block, decoder, name, line_number, options, tally)
+        yield RowBatch(rows=rows, place=_line_namer(name, block, line_number, lines))
+        line_number += block.count(b"\n")
+        if progress is not None:
+            progress(len(block))
+
+
+def read_json_array(stream: BinaryIO, name: str, shape: RowShape) -> Iterator[RowBatch]:
+    """Batches of rows of a file that is one JSON array of objects (held in memory as a whole)."""
+    data = stream.read().removeprefix(b"\xef\xbb\xbf")
+    try:
+        rows = msgspec.json.decode(data, type=list[shape.row_type])  # type: ignore[name-defined]
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        try:
+            rows = msgspec.convert(json.loads(data), type=list[shape.row_type])  # type: ignore[name-defined]
+        except (ValueError, msgspec.MsgspecError, RecursionError):
+            raise PilotFormatError(
+                f"{name}: is not a JSON array of objects ({error}). One object a line (JSONL) is read too."
+            ) from None
+
+    def namer(start: int) -> Callable[[int], str]:
+        return lambda index: f"{name}, item {start + index + 1:,}"
+
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield RowBatch(rows=rows[start : start + BATCH_ROWS], place=namer(start))
+
+
+def count_batch(batch: RowBatch, shape: RowShape, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
+    """Count one batch of rows into the tally."""
+    rows, place = batch.rows, batch.place
+    if options.where:
+        kept = list(range(len(rows)))
+        for column, wanted in options.where.items():
+            values = shape.values(rows, column)
+            kept = [i for i in kept if matches(values[i], wanted)]
+        rows, original = [rows[i] for i in kept], place
+        tally.dropped["rows_outside_where"] += len(batch.rows) - len(kept)
+        place = _through(original, kept)
+    if rows:
+        columns = {role: shape.values(rows, column) for role, column in roles.roles().items()}
+        count_columns(columns, roles, options, place, tally)
+
+
+def count_columns(
+    columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Callable[[int], str], tally: Tally
+) -> None:
+    """Count a batch of columns (one list of values a role) of any shape into the tally."""
+    size = len(next(iter(columns.values())))
+    if roles.shape == "wide":
+        tally.add(wide_cells(columns, roles, options, place, tally))
+    elif roles.shape == "long":
+        tally.add(long_cells(columns, roles, options, place, tally))
+    else:
+        columns, row_of = _flatten(columns, roles, place, tally)
+        tally.repeated_rows = True
+        if row_of:
+            tally.add(long_cells(columns, roles, options, _through(place, row_of), tally))
+    tally.rows += size
+
+
+def _flatten(
+    columns: Mapping[str, Sequence[Any]], roles: ColumnMap, place: Callable[[int], str], tally: Tally
+) -> tuple[dict[str, list[Any]], list[int]]:
+    """One row a rollout from one row a prompt with a list of rewards; also the row each rollout came from."""
+    rewards: list[Any] = []
+    row_of: list[int] = []
+    for i, value in enumerate(columns["reward"]):
+        items = list_of(value)
+        if items is None and value is not None:
+            raise PilotFormatError(f"{place(i)}: {roles.reward} must be a list of rewards; got {str(value)[:40]!r}.")
+        if not items:
+            tally.dropped["prompts_without_scored_rollouts"] += 1
+            continue
+        rewards.extend(items)
+        row_of.extend([i] * len(items))
+    prompts = columns.get("prompt") or [f"row {tally.rows + i + 1}" for i in range(len(columns["reward"]))]
+    flat: dict[str, list[Any]] = {"reward": rewards, "prompt": [prompts[i] for i in row_of]}
+    for role in ("stratum", "temperature", "policy"):
+        if role in columns:
+            flat[role] = [columns[role][i] for i in row_of]
+    if "response_tokens" in columns:
+        flat["response_tokens"] = _spread_tokens(columns["response_tokens"], row_of)
+    return flat, row_of
+
+
+def _spread_tokens(tokens: Sequence[Any], row_of: Sequence[int]) -> list[Any]:
+    """Token counts beside the rewards: a list of them goes item by item, one number to every rollout."""
+    out, seen, last = [], 0, -1
+    for i in row_of:
+        seen = seen + 1 if i == last else 0
+        last = i
+        items = list_of(tokens[i])
+        out.append(tokens[i] if items is None else items[seen] if seen < len(items) else None)
+    return out
+
+
+def _decode_each(
+    block: bytes, decoder: msgspec.json.Decoder[Any], name: str, first_line: int, options: ReadOptions, tally: Tally
+) -> tuple[list[Any], list[int]]:
+    rows, numbers = [], []
+    lines = block.split(b"\n")
+    for offset, line in enumerate(lines):
+        if not line.strip():
+            continue
+        row = _decode_one(line, decoder)
+        if row is not None:
+            rows.append(row)
+            numbers.append(first_line + offset)
+        elif offset == len(lines) - 1:  # no newline after it: cut off while being written
+            tally.dropped["truncated_last_line"] += 1
+        elif options.skip_malformed:
+            tally.dropped["malformed_line"] += 1
+        else:
+            raise _malformed(line, f"{name}:{first_line + offset}")
+    return rows, numbers
+
+
+def _decode_one(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any | None:
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        value = _loads(line)  # json.loads also takes NaN and Infinity, which Python writes
+        try:
+            return msgspec.convert(value, decoder.type) if isinstance(value, dict) else None
+        except msgspec.MsgspecError:
+            return None
+
+
+def _loads(line: bytes) -> Any | None:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _malformed(line: bytes, place: str) -> PilotFormatError:
+    try:
+        line.decode()
+        why = f"is not a JSON object ({line[:40].decode(errors='replace')!r}...)"
+    except UnicodeDecodeError:
+        why = "is not UTF-8"
+    return PilotFormatError(f"{place}: {why}. Repair the line, or drop such lines with --skip-malformed.")
+
+
+def _not_a_table(text: bytes, name: str, kind: str) -> PilotFormatError:
+    if kind == "jsonl" and text.lstrip()[:1] == b"{" and len(text.strip().split(b"\n")) > 1:
+        return PilotFormatError(
+            f"{name}: is one JSON object over several lines, not a table. Give one object a line (JSONL) or an array."
+        )
+    what = "array of objects" if kind == "json-array" else "object on its first lines"
+    return PilotFormatError(f"{name}: holds no JSON {what}. Give rows as objects with named fields.")
+
+
+def _array_head(text: bytes) -> list[Any]:
+    """First items of a JSON array, from its first bytes only."""
+    decoder = json.JSONDecoder()
+    body = text.decode(errors="ignore").lstrip()[1:]
+    items: list[Any] = []
+    while len(items) < SAMPLE_ROWS:
+        body = body.lstrip().removeprefix(",").lstrip()
+        try:
+            item, end = decoder.raw_decode(body)
+        except (ValueError, RecursionError):
+            break
+        items.append(item)
+        body = body[end:]
+    return items
+
+
+def _line_namer(name: str, block: bytes, first_line: int, lines: list[int] | None) -> Callable[[int], str]:
+    def place(index: int) -> str:
+        if lines is not None:
+            return f"{name}:{lines[index]}"
+        full = [i for i, line in enumerate(block.split(b"\n")) if line.strip()]
+        return f"{name}:{first_line + full[index]}"
+
+    return place
+
+
+def _through(place: Callable[[int], str], index_of: Sequence[int]) -> Callable[[int], str]:
+    return lambda index: place(index_of[index])
+
+

@@ -1,0 +1,204 @@
+"""`read_pilot`: any table of rollouts or counts to a Pilot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from grpo_plan._validate import as_count
+from grpo_plan.errors import DomainError, PilotFormatError
+from grpo_plan.pilot import Pilot
+from grpo_plan.readers.columns import find_columns
+from grpo_plan.readers.counting import ReadOptions, Tally
+from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed, resolve
+from grpo_plan.readers.jsonlines import (
+    RowShape,
+    count_batch,
+    read_json_array,
+    read_json_lines,
+    sample_of,
+)
+
+SAMPLE_BYTES = 1 << 18
+
+
+def read_pilot(
+    source: object,
+    *,
+    prompt: str | None = None,
+    reward: str | None = None,
+    n: str | None = None,
+    k: str | None = None,
+    pass_rate: str | None = None,
+    stratum: str | None = None,
+    temperature: str | None = None,
+    response_tokens: str | None = None,
+    policy: str | None = None,
+    pass_threshold: float | None = None,
+    rollouts_per_prompt: int | None = None,
+    where: Mapping[str, str | float | Sequence[str]] | None = None,
+    skip_malformed: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Pilot:
+    """Read rollouts or counts as a Pilot.
+
+    Accepted: JSONL, a JSON array, CSV, TSV, Parquet, Arrow or Feather, each plain or gzip or zstd; a path, a glob, a
+    folder of one kind of table, a list of these, ``"-"`` for standard input; or any dataframe that narwhals accepts
+    (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in its own engine. A file's kind is found by
+    its content. Rows are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate), or
+    prompts with a list of rewards. Columns are found by their usual names; ``notes`` of the result says which.
+
+    Args:
+        source: What to read.
+        prompt: Column that names the prompt.
+        reward: Column of the reward, or of the list of rewards.
+        n: Column of the rollouts of a prompt.
+        k: Column of its passes.
+        pass_rate: Column of its pass rate, in [0, 1].
+        stratum: Column of its named part.
+        temperature: Column of the sampling temperature.
+        response_tokens: Column of the response length in tokens.
+        policy: Column of the model; a pilot holds rollouts of one.
+        pass_threshold: A rollout passes when its reward is at least this. Without it rewards must be 0/1, true/false
+            or pass/fail words.
+        rollouts_per_prompt: n of every prompt, when no column has it.
+        where: Keep rows whose column equals the value (or one of the values).
+        skip_malformed: Drop and count malformed JSON lines instead of stopping at the first.
+        progress: Called with the number of bytes of each block read.
+
+    Returns:
+        A Pilot; rollouts whose scoring failed are in ``dropped``, never read as 0.
+
+    Raises:
+        PilotFormatError: The source cannot be read; the message says where and what to do.
+        PilotError: No prompt has a scored rollout.
+        DomainError: ``pass_threshold`` or ``rollouts_per_prompt`` is outside its domain.
+
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"prompt_id": ["a", "a", "b", "b"], "reward": [1, 0, 1, 1]})
+    >>> pilot = read_pilot(rows)
+    >>> pilot.successes.tolist(), pilot.rollouts.tolist()
+    ([1, 2], [2, 2])
+    """
+    if pass_threshold is not None and not abs(float(pass_threshold)) < float("inf"):
+        raise DomainError(f"pass_threshold must be a finite number; got {pass_threshold}.")
+    count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
+    options = ReadOptions(
+        pass_threshold=None if pass_threshold is None else float(pass_threshold),
+        rollouts_per_prompt=count,
+        where={column: _as_texts(wanted) for column, wanted in (where or {}).items()},
+        skip_malformed=skip_malformed,
+    )
+    given = {
+        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
+        "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
+    }  # fmt: skip
+    tally = Tally()
+    if isinstance(source, str | os.PathLike) or _is_path_list(source):
+        files = resolve(source)  # type: ignore[arg-type]
+        for file in files:
+            _count_file(file, given, options, tally, progress)
+        name = files[0].name if len(files) == 1 else f"{len(files)} files"
+        if len(files) > 1:
+            tally.notes = [tally.notes[0], f"{len(files):,} files were read as one pilot.", *tally.notes[1:]]
+    else:
+        name = "the dataframe"
+        _count_native(source, name, given, options, tally)
+    tally.notes = list(dict.fromkeys(tally.notes))
+    return tally.pilot(name)
+
+
+def _as_texts(wanted: str | float | Sequence[str]) -> list[str]:
+    return [str(wanted)] if isinstance(wanted, str | float | int) else [str(w) for w in wanted]
+
+
+def _is_path_list(source: object) -> bool:
+    return isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source)
+
+
+def _count_file(
+    file: InputFile,
+    given: Mapping[str, str | None],
+    options: ReadOptions,
+    tally: Tally,
+    progress: Callable[[int], None] | None,
+) -> None:
+    with open_sniffed(file) as sniffed:
+        if sniffed.kind in ("jsonl", "json-array"):
+            _count_json(sniffed, file.name, given, options, tally, progress)
+            return
+        with as_path(sniffed, file) as path, _engine_errors(file.name, sniffed.kind):
+            _count_native(_scan(sniffed, path), file.name, given, options, tally)
+
+
+def _count_json(
+    sniffed: Sniffed,
+    name: str,
+    given: Mapping[str, str | None],
+    options: ReadOptions,
+    tally: Tally,
+    progress: Callable[[int], None] | None,
+) -> None:
+    stream: Any = sniffed.stream
+    head = stream.peek(SAMPLE_BYTES)
+    sample = sample_of(head, name, sniffed.kind)
+    for column in options.where:
+        if column not in sample.columns:
+            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {sample.listing}.")
+    roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
+    tally.notes.extend(notes)
+    tally.policy_column = roles.policy
+    shape = RowShape.of([*roles.roles().values(), *options.where])
+    batches = (
+        read_json_array(stream, name, shape)
+        if sniffed.kind == "json-array"
+        else read_json_lines(stream, name, shape, options, tally, progress)
+    )
+    for batch in batches:
+        count_batch(batch, shape, roles, options, tally)
+
+
+def _count_native(
+    native: object, name: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
+) -> None:
+    from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
+
+    frame = frame_of(native)
+    sample = sample_of_frame(frame, name)
+    if not sample.columns or not len(next(iter(sample.columns.values()))):
+        raise PilotFormatError(f"{name}: has no rows. A pilot needs at least one.")
+    roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
+    tally.notes.extend(notes)
+    tally.policy_column = roles.policy
+    count_frame(frame, name, roles, options, tally)
+
+
+def _scan(sniffed: Sniffed, path: os.PathLike[str]) -> object:
+    import polars as pl
+
+    if sniffed.kind == "parquet":
+        return pl.scan_parquet(path, glob=False)
+    if sniffed.kind == "arrow":
+        return pl.scan_ipc(path)
+    if sniffed.kind == "arrow-stream":
+        return pl.read_ipc_stream(path)
+    return pl.scan_csv(path, separator=sniffed.separator, infer_schema=False, glob=False)
+
+
+@contextmanager
+def _engine_errors(name: str, kind: str) -> Iterator[None]:
+    """Errors of the table engine as one line; its panics too, which are no Exceptions."""
+    import polars as pl
+
+    kinds = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        reason = " ".join(str(error).split())[:160]
+        raise PilotFormatError(f"{name}: cannot be read as {kinds[kind]} ({reason}).") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise PilotFormatError(f"{name}: cannot be read as {kinds[kind]}; the file is damaged.") from None
