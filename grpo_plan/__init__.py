@@ -51,7 +51,44 @@ _PUBLIC = {
     "read_pilot": "readers.pilot_reader",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604
+__all__ = [
+    "Budget",
+    "CostModel",
+    "DeadFraction",
+    "DomainError",
+    "EffectiveBatch",
+    "FitError",
+    "FitStatus",
+    "GrpoPlanError",
+    "InfeasiblePlanError",
+    "KappaRange",
+    "MissingExtraError",
+    "PassRateFit",
+    "Pilot",
+    "PilotError",
+    "PilotFormatError",
+    "Plan",
+    "__version__",
+    "all_fail_probability",
+    "all_pass_probability",
+    "dead_probability",
+    "effective_batch",
+    "effective_batch_of_list",
+    "expected_group_std",
+    "expected_group_variance",
+    "fit_pass_rates",
+    "graded_dead_probability",
+    "group_size_for_fidelity",
+    "group_std_fidelity",
+    "mixed_probability",
+    "pass_at",
+    "pass_at_k",
+    "plan_group_size",
+    "plot_dead_fraction",
+    "plot_pass_rates",
+    "rare_mode_miss_probability",
+    "read_pilot",
+]
 
 if TYPE_CHECKING:
     from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list

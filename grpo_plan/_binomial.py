@@ -14,9 +14,7 @@ TAIL_TERMS = 60
 MAX_CELLS = 4_000_000
 
 
-def binomial_window(
-    trials: int, probability: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def binomial_window(trials: int, probability: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Counts around the mode and their probabilities.
 
     Args:

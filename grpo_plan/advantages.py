@@ -60,7 +60,7 @@ ESTIMATORS: dict[str, Estimator] = {
         Estimator(
             name="grpo",
             pass_advantage=lambda k, g: np.sqrt((g - k) / k),
-            description="reward minus group mean, over the group std (population std; the sample std gives the same plan)",
+            description="reward minus group mean, over the group std (population or sample std: the same plan)",
         ),
         Estimator(
             name="dr_grpo",

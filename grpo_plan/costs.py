@@ -72,7 +72,9 @@ class CostModel:
 
     def __post_init__(self) -> None:
         """Check the cost."""
-        object.__setattr__(self, "prompt_rollouts", as_positive(self.prompt_rollouts, "prompt_rollouts", allow_zero=True))
+        object.__setattr__(
+            self, "prompt_rollouts", as_positive(self.prompt_rollouts, "prompt_rollouts", allow_zero=True)
+        )
 
     def group(self, group_size: int) -> float:
         """Cost of one group, in rollouts."""

@@ -123,9 +123,7 @@ def graded_dead_probability(level_probabilities: ArrayLike, group_size: ArrayLik
     return value
 
 
-def rare_mode_miss_probability(
-    pass_rate: ArrayLike, mode_mass: ArrayLike, group_size: ArrayLike
-) -> Floats:
+def rare_mode_miss_probability(pass_rate: ArrayLike, mode_mass: ArrayLike, group_size: ArrayLike) -> Floats:
     """Chance that a group is mixed and yet misses a rare correct mode (theory.md, eq. 5; F-GRPO lemma 3.1).
 
     ``(1 - tau)**G - (p - tau)**G - (1 - p)**G``: at least one pass, at least one fail, and none of the
@@ -257,9 +255,7 @@ def _complement_power(p: Floats, g: NDArray[np.int64]) -> Floats:
     return value
 
 
-def _positive_binomial_rest(
-    larger: Floats, smaller: Floats, log_total: Floats, g: NDArray[np.int64]
-) -> Floats:
+def _positive_binomial_rest(larger: Floats, smaller: Floats, log_total: Floats, g: NDArray[np.int64]) -> Floats:
     """``(a + b)**G - a**G - b**G`` for a >= b >= 0 without cancellation; ``log_total`` is log(a + b).
 
     Written as ``(a + b)**G (1 - (a / (a + b))**G) - b**G``: the subtracted term is at most a third of the first.
@@ -271,9 +267,7 @@ def _positive_binomial_rest(
     return np.where((g == 1) | (larger <= 0.0), 0.0, value)
 
 
-def _binomial_mean(
-    p: Floats, group_size: int, value_of: Callable[[Floats, int], Floats]
-) -> Floats:
+def _binomial_mean(p: Floats, group_size: int, value_of: Callable[[Floats, int], Floats]) -> Floats:
     """``E[value_of(k, G)]`` for k ~ Binomial(G, p), row by row in bounded memory; p of shape (P,)."""
     out = np.empty(p.size)
     start = 0

@@ -98,8 +98,10 @@ class Pilot:
         (3, 0.4583333333333333)
         """
         k = _counts(successes, "successes")
-        n = np.broadcast_to(_counts(rollouts, "rollouts"), k.shape) if np.ndim(rollouts) == 0 else _counts(
-            rollouts, "rollouts"
+        n = (
+            np.broadcast_to(_counts(rollouts, "rollouts"), k.shape)
+            if np.ndim(rollouts) == 0
+            else _counts(rollouts, "rollouts")
         )
         if n.shape != k.shape:
             raise PilotError(f"successes and rollouts must have one length; got {k.size} and {n.size}.")
@@ -127,9 +129,7 @@ class Pilot:
             "response_tokens": _numbers(response_tokens, "response_tokens", k.size),
         }
         kept = {name: _lock(c[keep]) if c is not None else None for name, c in columns.items()}
-        return cls(
-            successes=_lock(k[keep]), rollouts=_lock(n[keep]), dropped=lost, notes=tuple(notes), **kept
-        )
+        return cls(successes=_lock(k[keep]), rollouts=_lock(n[keep]), dropped=lost, notes=tuple(notes), **kept)
 
     @property
     def prompts(self) -> int:

@@ -438,9 +438,7 @@ def rloo_noise_mean(pass_rate: Any, group_size: Any) -> Expr:
     return p * (1 - p) / (g - 1)
 
 
-def efficiency(
-    estimator: str, group_law: Sequence[Any], kappa: Any, coherence: Any = 0, prompt_cost: Any = 0
-) -> Expr:
+def efficiency(estimator: str, group_law: Sequence[Any], kappa: Any, coherence: Any = 0, prompt_cost: Any = 0) -> Expr:
     """Progress per unit cost at noise-dominated steps, up to a constant (theory.md, eq. 26)."""
     g = len(group_law) - 1
     mean = law_mean(lambda k: signal(estimator, k, g), group_law)
@@ -448,9 +446,7 @@ def efficiency(
     return mean**2 / ((exact(prompt_cost) + g) * scatter)
 
 
-def noise_to_signal(
-    estimator: str, group_law: Sequence[Any], kappa: Any, coherence: Any, prompts: Any
-) -> Expr:
+def noise_to_signal(estimator: str, group_law: Sequence[Any], kappa: Any, coherence: Any, prompts: Any) -> Expr:
     """Noise-to-signal ratio of a step of N groups (theory.md, eq. 26)."""
     g = len(group_law) - 1
     shared = exact(coherence) * law_mean(lambda k: signal(estimator, k, g), group_law) ** 2

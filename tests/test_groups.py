@@ -86,18 +86,14 @@ def test_graded_dead_probability_in_exact_rationals(levels: list[float], group_s
 @pytest.mark.parametrize("group_size", [1, 2, 3, 8, 20])
 @pytest.mark.parametrize("rate", RATES)
 def test_expected_std_and_fidelity_are_the_symbolic_sum(rate: float, group_size: int) -> None:
-    assert_precise(
-        float(groups.expected_group_std(rate, group_size)), symbolic.expected_group_std(rate, group_size)
-    )
+    assert_precise(float(groups.expected_group_std(rate, group_size)), symbolic.expected_group_std(rate, group_size))
     assert_precise(float(groups.group_std_fidelity(rate, group_size)), symbolic.fidelity(rate, group_size))
 
 
 @pytest.mark.parametrize("group_size", [64, 1000, 100_000, 1_000_000])
 @pytest.mark.parametrize("rate", RATES)
 def test_expected_std_of_large_groups(rate: float, group_size: int) -> None:
-    truth = binomial_mean_mp(
-        lambda k: mpmath.sqrt(mpmath.mpf(k) * (group_size - k)) / group_size, rate, group_size
-    )
+    truth = binomial_mean_mp(lambda k: mpmath.sqrt(mpmath.mpf(k) * (group_size - k)) / group_size, rate, group_size)
     assert_precise(float(groups.expected_group_std(rate, group_size)), truth)
 
 
@@ -247,9 +243,7 @@ def test_mixed_groups_per_rollout_are_never_more_than_at_two(p: float) -> None:
     prompts=st.lists(st.tuples(rates, st.floats(0.01, 1.0)), min_size=1, max_size=8),
     g=sizes,
 )
-def test_a_mixture_is_dead_at_least_as_often_as_its_mean(
-    _id: None, prompts: list[tuple[float, float]], g: int
-) -> None:
+def test_a_mixture_is_dead_at_least_as_often_as_its_mean(_id: None, prompts: list[tuple[float, float]], g: int) -> None:
     p, w = np.array(prompts).T
     w = w / w.sum()
     mean_rate = min(float(w @ p), 1.0)
@@ -316,9 +310,7 @@ def test_simulated_rare_mode() -> None:
     draws = np.random.default_rng(3).random((TRIALS, 5))
     rare, passed = draws < 0.05, draws < 0.5
     missed = passed.any(axis=1) & ~passed.all(axis=1) & ~rare.any(axis=1)
-    assert_rate(
-        int(missed.sum()), TRIALS, float(groups.rare_mode_miss_probability(0.5, 0.05, 5)), catches=0.01
-    )
+    assert_rate(int(missed.sum()), TRIALS, float(groups.rare_mode_miss_probability(0.5, 0.05, 5)), catches=0.01)
 
 
 def test_the_simulation_check_rejects_a_formula_that_forgets_the_all_pass_groups() -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from grpo_plan.pilot import Pilot
 
@@ -25,7 +26,7 @@ PAGE_WIDTH = 80
 PROGRESS_BYTES = 200 << 20
 
 
-class OutputFormat(str, Enum):
+class OutputFormat(StrEnum):
     """How the answer is printed."""
 
     TEXT = "text"
@@ -58,7 +59,10 @@ class PilotRequest:
 
 
 def _pilot_options(
-    pilot: Annotated[list[str], typer.Argument(help="File, glob, folder or - (JSONL, JSON, CSV, Parquet, Arrow).", show_default=False)],
+    pilot: Annotated[
+        list[str],
+        typer.Argument(metavar="PILOT...", help="File, glob, folder or - (JSONL, JSON, CSV, Parquet, Arrow)."),
+    ],
     prompt_column: Annotated[str | None, typer.Option(help="Column that names the prompt.")] = None,
     reward_column: Annotated[str | None, typer.Option(help="Column of the reward, or of a list of rewards.")] = None,
     n_column: Annotated[str | None, typer.Option(help="Column of the rollouts of a prompt, n.")] = None,
@@ -68,10 +72,16 @@ def _pilot_options(
     temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
     tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
     model_column: Annotated[str | None, typer.Option(help="Column of the model.")] = None,
-    pass_threshold: Annotated[float | None, typer.Option(help="A rollout passes when its reward is at least this.")] = None,
+    pass_threshold: Annotated[
+        float | None, typer.Option(help="A rollout passes when its reward is at least this.")
+    ] = None,
     rollouts_per_prompt: Annotated[int | None, typer.Option(help="n of every prompt, when no column has it.")] = None,
-    where: Annotated[list[str] | None, typer.Option(help="Keep rows with COLUMN=VALUE; may be repeated.")] = None,
-    skip_malformed: Annotated[bool, typer.Option(help="Drop and count malformed JSON lines.")] = False,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Keep these rows; may be repeated.")
+    ] = None,
+    skip_malformed: Annotated[
+        bool, typer.Option("--skip-malformed", help="Drop and count malformed JSON lines.")
+    ] = False,
 ) -> PilotRequest:
     filters: dict[str, list[str]] = {}
     for item in where or []:
@@ -117,14 +127,12 @@ def parse_group_sizes(text: str) -> list[int]:
     return sorted(set(sizes))
 
 
-def parse_whole(text: str | None, name: str) -> int | None | Any:
-    """A whole number as people write it: 2000000, 2e6, 2_000_000 or 2,000,000; None stays None.
+def parse_whole(text: str, name: str) -> int:
+    """A whole number as people write it: 2000000, 2e6, 2_000_000 or 2,000,000.
 
     >>> parse_whole("2e6", "--budget-rollouts"), parse_whole("2,000", "--steps")
     (2000000, 2000)
     """
-    if text is None:
-        return None
     try:
         number = float(text.strip().replace(",", "").replace("_", ""))
         if number.is_integer():
@@ -132,6 +140,11 @@ def parse_whole(text: str | None, name: str) -> int | None | Any:
     except (ValueError, OverflowError):
         pass
     raise DomainError(f"{name} must be a whole number, e.g. 2000000 or 2e6; got {text!r}.")
+
+
+def optional_whole(text: str | None, name: str) -> int | None:
+    """`parse_whole`, or None if nothing was given."""
+    return None if text is None else parse_whole(text, name)
 
 
 def tell(note: str) -> None:
@@ -153,6 +166,23 @@ def console() -> Console:
     if not out.is_terminal or out.width > PAGE_WIDTH:
         out.width = PAGE_WIDTH
     return out
+
+
+def say(out: Console, text: str, indent: str = "") -> None:
+    """A paragraph, broken at 80 columns; further lines start under the first word after ``indent``."""
+    import textwrap
+
+    lines = textwrap.wrap(
+        text, PAGE_WIDTH, initial_indent=indent, subsequent_indent=" " * len(indent), break_on_hyphens=False
+    )
+    out.print("\n".join(lines), markup=False)
+
+
+def print_table(out: Console, table: Table) -> None:
+    """A table without the blanks that pad its last column."""
+    with out.capture() as captured:
+        out.print(table)
+    out.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
 class _Progress:

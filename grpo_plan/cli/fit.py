@@ -14,7 +14,9 @@ from grpo_plan.cli.common import (
     PilotRequest,
     console,
     parse_group_sizes,
+    print_table,
     reads_pilot,
+    say,
     write_json,
 )
 
@@ -75,10 +77,19 @@ def _document(
 ) -> dict[str, Any]:
     from grpo_plan.cli.numbers import dead_json
 
-    document = {"pilot": pilot_json(fitted, level), "model": model_json(fitted), "dead": [dead_json(d) for d in dead]}
+    document = {
+        "pilot": pilot_json(fitted, level),
+        "model": model_json(fitted),
+        "dead": [dead_json(d) for d in dead],
+    }
     if strata:
         document["strata"] = [
-            {"stratum": name, "pilot": pilot_json(part, level), "model": model_json(part), "dead": [dead_json(d) for d in rows]}
+            {
+                "stratum": name,
+                "pilot": pilot_json(part, level),
+                "model": model_json(part),
+                "dead": [dead_json(d) for d in rows],
+            }
             for name, part, rows in strata
         ]
     return document
@@ -117,7 +128,7 @@ def model_json(fitted: PassRateFit) -> dict[str, Any]:
 def pilot_line(pilot: Pilot) -> str:
     """Size of a pilot in words."""
     low, high = int(pilot.rollouts.min()), int(pilot.rollouts.max())
-    each = f"{low} each" if low == high else f"{low} to {high} each"
+    each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
     return f"{pilot.prompts:,} prompts, {pilot.total_rollouts:,} rollouts ({each})"
 
 
@@ -138,10 +149,16 @@ def _print(
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     out.print(f"Beta    {_beta_line(fitted)}")
     for status in fitted.statuses:
-        out.print(f"Status  {status.name}: {status.sentence}")
+        say(out, f"{status.name}: {status.sentence}", "Status  ")
     out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({level:.0%} intervals)\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, side in (("G", "right"), ("dead", "left"), ("all-fail", "left"), ("all-pass", "left"), ("i.i.d.", "left")):
+    for name, side in (
+        ("G", "right"),
+        ("dead", "left"),
+        ("all-fail", "left"),
+        ("all-pass", "left"),
+        ("i.i.d.", "left"),
+    ):
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
     for d in dead:
         fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
@@ -153,9 +170,10 @@ def _print(
             with_interval(d.all_pass, *passes) + marked,
             rate(d.iid),
         )
-    out.print(table)
+    print_table(out, table)
+    out.print()
     for line in _footnotes(fitted, dead):
-        out.print(line)
+        say(out, line, "  ")
     if strata:
         _print_strata(out, strata, level)
 
@@ -177,27 +195,25 @@ def _beta_line(fitted: PassRateFit) -> str:
 def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
     from grpo_plan.fitting.status import FitStatus
 
-    largest = fitted.max_measured_group_size
-    lines = [
-        "",
-        f"i.i.d. is p^G + (1-p)^G at the mean pass rate {fitted.mean_pass_rate:.3f}, the formula that people plan with.",
-    ]
-    measured = [d for d in dead if 1 < d.group_size <= largest and d.value is not None]
-    if measured and measured[-1].value and measured[-1].iid > 0:
-        last = measured[-1]
-        ratio = (last.value or 0.0) / last.iid
-        if ratio >= 1.05:
-            lines.append(f"At G = {last.group_size} it is {ratio:.3g} times too low: prompts differ (Jensen).")
+    largest, mean = fitted.max_measured_group_size, fitted.mean_pass_rate
+    lines = [f"i.i.d.: p^G + (1-p)^G at the mean pass rate {mean:.3f}, the formula that people plan with."]
+    compared = [d for d in dead if 1 < d.group_size <= min(largest, 16) and d.value is not None and d.iid > 0.0]
+    if compared and (ratio := (compared[-1].value or 0.0) / compared[-1].iid) >= 1.05:
+        times = f"{ratio:.2g}" if ratio < 100 else "over 100"
+        lines[0] += (
+            f" Here it is {times} times too low at G = {compared[-1].group_size}, because prompts differ (Jensen)."
+        )
     if any(d.status is FitStatus.EXTRAPOLATED for d in dead):
+        beyond = next(d.group_size for d in dead if d.status is FitStatus.EXTRAPOLATED)
         lines.append(
-            f"* beyond the pilot's {largest} rollouts per prompt: a Beta extrapolation, no interval yet (EXTRAPOLATED)."
+            f"* EXTRAPOLATED: beyond the pilot's {largest} rollouts per prompt; a Beta fit, with no interval yet."
         )
         cap = fitted.dead(largest) if largest > 1 else None
         if cap is not None and cap.high is not None:
-            lines.append(f"  Sure is only that D never rises with G: at most {cap.high:.3f}, the upper limit at G = {largest}.")
-    wider = next((d.group_size for d in dead if d.group_size > largest), None)
-    if wider:
-        lines.append(f"  To measure D({wider}), give each prompt {wider} rollouts.")
+            lines[-1] += (
+                f" Sure is that D never rises with G: at most {cap.high:.3f}, the upper limit at G = {largest}."
+            )
+        lines.append(f"To measure D({beyond}) instead, give each prompt {beyond} rollouts.")
     return lines
 
 
@@ -207,7 +223,8 @@ def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFracti
     from grpo_plan.cli.numbers import with_interval
 
     sizes = [d.group_size for d in strata[0][2]]
-    chosen = max((i for i, s in enumerate(sizes) if all(s <= p.max_measured_group_size for _, p, _ in strata)), default=0)
+    limit = min(8, *(part.max_measured_group_size for _, part, _ in strata))
+    chosen = max((i for i, size in enumerate(sizes) if size <= limit), default=0)
     out.print(f"\nBy stratum ({level:.0%} intervals)\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("stratum", overflow="ellipsis", max_width=22, no_wrap=True)
@@ -217,8 +234,11 @@ def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFracti
     for name, part, rows in strata[:MAX_STRATA]:
         mean, d = part.mean_pass_rate_interval(level), rows[chosen]
         table.add_row(
-            name, f"{part.pilot.prompts:,}", with_interval(mean.value, mean.low, mean.high), with_interval(d.value, d.low, d.high)
+            name,
+            f"{part.pilot.prompts:,}",
+            with_interval(mean.value, mean.low, mean.high),
+            with_interval(d.value, d.low, d.high),
         )
-    out.print(table)
+    print_table(out, table)
     if len(strata) > MAX_STRATA:
         out.print(f"... and {len(strata) - MAX_STRATA} more (all of them with --json).")

@@ -25,7 +25,12 @@ def mixed(
 
     Example: grpo-plan mixed --pass-rate 0.2 --group-size 4
     """
-    from grpo_plan.groups import all_fail_probability, all_pass_probability, dead_probability, mixed_probability
+    from grpo_plan.groups import (
+        all_fail_probability,
+        all_pass_probability,
+        dead_probability,
+        mixed_probability,
+    )
 
     value = float(mixed_probability(pass_rate, group_size))
     if not json and format is OutputFormat.TEXT:

@@ -19,6 +19,15 @@ def rate(value: float | None) -> str:
     return f"{value:.0e}" if 0.0 < value < 0.0005 else f"{value:.3f}"
 
 
+def chance(value: float) -> str:
+    """A chance; below one in a billion it is only said to be so.
+
+    >>> chance(3e-203), chance(0.25)
+    ('<1e-9', '0.250')
+    """
+    return "<1e-9" if value < 1e-9 else rate(value)
+
+
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
     """A share with its limits where they are known."""
     return rate(value) if low is None or high is None else f"{rate(value)} [{low:.3f}, {high:.3f}]"
@@ -52,7 +61,13 @@ def dead_json(dead: DeadFraction) -> dict[str, Any]:
 
 def summary_json(summary: CountSummary) -> dict[str, float]:
     """A count that varies from step to step."""
-    return {"mean": summary.mean, "sd": summary.sd, "p05": summary.p05, "p50": summary.p50, "p95": summary.p95}
+    return {
+        "mean": summary.mean,
+        "sd": summary.sd,
+        "p05": summary.p05,
+        "p50": summary.p50,
+        "p95": summary.p95,
+    }
 
 
 def batch_json(batch: EffectiveBatch) -> dict[str, Any]:

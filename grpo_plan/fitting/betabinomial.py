@@ -78,9 +78,7 @@ def fit_beta_binomial(histogram: PilotHistogram) -> BetaBinomialFit:
     if tails.rollouts.size == 1:
         rates = BetaPassRates(mean=mean, correlation=0.0)
         value = _log_likelihood(tails, mean, 0.0)
-        return BetaBinomialFit(
-            rates=rates, log_likelihood=value + constant, standard_errors=None, identified=False
-        )
+        return BetaBinomialFit(rates=rates, log_likelihood=value + constant, standard_errors=None, identified=False)
     if tails.edge == 0.0:
         mean = float(tails.passes[0] / tails.rollouts[0])
         return _on_edge(tails, mean, 1.0, constant)
@@ -111,7 +109,7 @@ def _tail_counts(histogram: PilotHistogram) -> _TailCounts:
     size = histogram.max_rollouts
 
     def above(values: NDArray[np.int64]) -> Floats:
-        counts = np.bincount(values, weights=histogram.prompts, minlength=size + 1)
+        counts = np.bincount(values, weights=histogram.prompts, minlength=size + 1).astype(np.float64)
         return histogram.total_prompts - np.cumsum(counts)[:size]
 
     k, n = histogram.successes, histogram.rollouts
@@ -219,8 +217,6 @@ def _shape_standard_errors(tails: _TailCounts, x: float, z: float) -> tuple[floa
         return None
     covariance = np.linalg.inv(information)
     mean, fail, total = _expit(x), _expit(-x), math.exp(-z)  # total = a + b = (1 - rho) / rho
-    jacobian = np.array(
-        [[mean * fail * total, -mean * total], [-mean * fail * total, -fail * total]]
-    )
+    jacobian = np.array([[mean * fail * total, -mean * total], [-mean * fail * total, -fail * total]])
     variances = np.diag(jacobian @ covariance @ jacobian.T)
     return float(np.sqrt(variances[0])), float(np.sqrt(variances[1]))

@@ -78,7 +78,11 @@ def _underdispersion_z(h: PilotHistogram) -> float:
     ``C = mean of k(k-1)/(n(n-1)) - pbar**2`` estimates the variance of p, which is never negative.
     """
     two = h.rollouts >= 2
-    prompts, n, k = h.prompts[two].astype(float), h.rollouts[two].astype(float), h.successes[two].astype(float)
+    prompts, n, k = (
+        h.prompts[two].astype(float),
+        h.rollouts[two].astype(float),
+        h.successes[two].astype(float),
+    )
     total = prompts.sum()
     if total < 2:
         return 0.0
@@ -89,4 +93,4 @@ def _underdispersion_z(h: PilotHistogram) -> float:
     if variance <= 0.0:
         # All prompts alike. Binomial counts would differ: 30 prompts of one count are evidence, 3 are not.
         return float(-np.sqrt(total) if centre < -1e-12 else 0.0)
-    return centre / float(np.sqrt(variance))
+    return float(centre / np.sqrt(variance))

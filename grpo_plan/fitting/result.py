@@ -180,9 +180,7 @@ class PassRateFit:
     def _usable(self, group_size: int) -> PilotHistogram:
         h = self._histogram
         enough = h.rollouts >= group_size
-        return PilotHistogram(
-            rollouts=h.rollouts[enough], successes=h.successes[enough], prompts=h.prompts[enough]
-        )
+        return PilotHistogram(rollouts=h.rollouts[enough], successes=h.successes[enough], prompts=h.prompts[enough])
 
     def _exact_at_one(self, common: dict[str, Any]) -> DeadFraction:
         mean = self.mean_pass_rate_interval(common["level"])
@@ -235,7 +233,11 @@ class PassRateFit:
                 last = self._measured(self.max_measured_group_size, common["level"], dict(common))
                 cap_pass, cap_fail = last.all_pass or 0.0, last.all_fail or 0.0
                 if all_pass > cap_pass or all_fail > cap_fail:
-                    all_pass, all_fail, method = min(all_pass, cap_pass), min(all_fail, cap_fail), "beta-capped"
+                    all_pass, all_fail, method = (
+                        min(all_pass, cap_pass),
+                        min(all_fail, cap_fail),
+                        "beta-capped",
+                    )
             value = min(1.0, all_pass + all_fail)
             gap = value - common["iid"]
             beyond = g > self.max_measured_group_size

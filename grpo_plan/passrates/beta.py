@@ -96,7 +96,7 @@ class BetaPassRates:
         return np.exp(log_density)
 
     def _log_rising(self, share: float, group_size: int) -> Floats:
-        """log of ``share * prod_{1 <= j < k} (share (1 - rho) + j rho)`` for k = 0..G (first term without 1 - rho)."""
+        """Log of ``share * prod_{1 <= j < k} (share (1 - rho) + j rho)`` for k = 0..G (first term without 1 - rho)."""
         j = np.arange(1.0, group_size)
         with np.errstate(divide="ignore"):
             terms = np.log(np.concatenate([[share], share * (1.0 - self.correlation) + j * self.correlation]))

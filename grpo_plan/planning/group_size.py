@@ -15,7 +15,15 @@ from grpo_plan.costs import Budget, CostModel, Design, binding_constraint, desig
 from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.fitting.result import DeadFraction, PassRateFit
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.planning.signal import DEFAULT_KAPPA, FLAT_SHARE, KappaRange, group_moments, progress
+from grpo_plan.planning.signal import (
+    DEFAULT_KAPPA,
+    FLAT_SHARE,
+    GroupMoments,
+    KappaRange,
+    group_moments,
+    progress,
+    two_stage_group_size,
+)
 
 Floats = NDArray[np.float64]
 OBJECTIVES = ("signal", "max-dead")
@@ -36,6 +44,8 @@ class PlannedDesign:
         progress_low: Progress relative to the best design at the low end of kappa, in [0, 1].
         progress_high: The same at the high end.
         worst_regret: Largest shortfall from the best design over the whole range of kappa, in [0, 1].
+        noise_to_signal: Variance of a step's gradient over its squared mean at the low and the high end of kappa
+            (theory.md, eq. 26); None unless the coherence was given.
     """
 
     design: Design
@@ -45,16 +55,22 @@ class PlannedDesign:
     progress_low: float
     progress_high: float
     worst_regret: float
+    noise_to_signal: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KappaAnswer:
-    """Best group size at one kappa, and every group size within 10 % of it."""
+    """Best group size at one kappa, and every group size within 10 % of it.
+
+    ``two_stage`` is the closed form of theory.md, eq. 27 (mean-centred advantages), a check on the exact search;
+    None where the pilot has under 4 rollouts a prompt.
+    """
 
     kappa: float
     group_size: int
     flat_low: int
     flat_high: int
+    two_stage: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,7 +165,8 @@ def plan_group_size(
             f"{FitStatus.ALL_DEAD.sentence} Use other prompts, or more rollouts per prompt."
         )
     frontier = tuple(
-        _planned(fit, d, cost, table[i], level) for i, d in enumerate(designs)
+        _planned(fit, d, cost, table[i], level, _noise_to_signal(moments[i], d.prompts_per_step, kappas, coherence))
+        for i, d in enumerate(designs)
     )
     by_signal = _least_regret(frontier)
     by_dead, comment = _first_below(frontier, limit)
@@ -161,9 +178,7 @@ def plan_group_size(
     other = (
         Alternative(objective="max-dead", planned=by_dead, comment=comment)
         if objective == "signal"
-        else Alternative(
-            objective="signal", planned=by_signal, comment="Least worst-case regret over the kappa range."
-        )
+        else Alternative(objective="signal", planned=by_signal, comment="Least worst-case regret over the kappa range.")
     )
     return Plan(
         objective=objective,
@@ -171,7 +186,7 @@ def plan_group_size(
         frontier=frontier,
         alternatives=(other,),
         flat_range=_flat_range(frontier),
-        sensitivity=_sensitivity(frontier, table, kappas),
+        sensitivity=_sensitivity(fit, frontier, table, kappas, cost, coherence),
         kappa=kappas,
         estimator=estimator,
         binding_constraint=binding_constraint(budget),
@@ -227,11 +242,14 @@ def _refuse_hopeless(fit: PassRateFit) -> None:
 
 
 def _planned(
-    fit: PassRateFit, design: Design, cost: CostModel, row: Floats, level: float
+    fit: PassRateFit,
+    design: Design,
+    cost: CostModel,
+    row: Floats,
+    level: float,
+    noise_to_signal: tuple[float, float] | None,
 ) -> PlannedDesign:
-    batch = effective_batch(
-        fit, prompts_per_step=design.prompts_per_step, group_size=design.group_size, level=level
-    )
+    batch = effective_batch(fit, prompts_per_step=design.prompts_per_step, group_size=design.group_size, level=level)
     return PlannedDesign(
         design=design,
         cost_rollouts=cost.group(design.group_size) * design.prompts_per_step * (design.steps or 1),
@@ -240,7 +258,18 @@ def _planned(
         progress_low=float(row[0]),
         progress_high=float(row[-1]),
         worst_regret=float(1.0 - row.min()),
+        noise_to_signal=noise_to_signal,
     )
+
+
+def _noise_to_signal(
+    moments: GroupMoments, groups: int, kappas: KappaRange, coherence: float
+) -> tuple[float, float] | None:
+    if coherence == 0.0 or moments.signal == 0.0:
+        return None
+    variance = moments.variance(np.array([kappas.low, kappas.high]), coherence)
+    low, high = variance / (groups * coherence * moments.signal**2)
+    return float(low), float(high)
 
 
 def _least_regret(frontier: tuple[PlannedDesign, ...]) -> PlannedDesign:
@@ -281,7 +310,12 @@ def _flat_range(frontier: tuple[PlannedDesign, ...]) -> tuple[int, int]:
 
 
 def _sensitivity(
-    frontier: tuple[PlannedDesign, ...], table: Floats, kappas: KappaRange
+    fit: PassRateFit,
+    frontier: tuple[PlannedDesign, ...],
+    table: Floats,
+    kappas: KappaRange,
+    cost: CostModel,
+    coherence: float,
 ) -> tuple[KappaAnswer, ...]:
     grid = kappas.grid()
     columns = [0] if grid.size == 1 else [0, grid.size // 2, grid.size - 1]
@@ -290,8 +324,10 @@ def _sensitivity(
         share = table[:, column]
         flat = [p.design.group_size for p, s in zip(frontier, share, strict=True) if s >= FLAT_SHARE]
         best = frontier[int(np.argmax(share))].design.group_size
+        kappa = float(grid[column])
+        closed = two_stage_group_size(fit, kappa, prompt_rollouts=cost.prompt_rollouts, coherence=coherence)
         answers.append(
-            KappaAnswer(kappa=float(grid[column]), group_size=best, flat_low=min(flat), flat_high=max(flat))
+            KappaAnswer(kappa=kappa, group_size=best, flat_low=min(flat), flat_high=max(flat), two_stage=closed)
         )
     return tuple(answers)
 
@@ -302,8 +338,8 @@ def _assumptions(
     notes = []
     if not kappas.measured:
         notes.append(
-            f"kappa (score noise over contrast) decides G and is not in the rewards: taken between {kappas.low:g} and "
-            f"{kappas.high:g}. Measure it: squared norms of single-group gradients at two group sizes (theory.md, eq. 25)."
+            f"kappa, taken between {kappas.low:g} and {kappas.high:g}. To measure it, compare the mean squared norm of "
+            "single-group gradients at two group sizes (docs/theory.md, eq. 25)."
         )
     if chosen.dead.status is FitStatus.EXTRAPOLATED:
         notes.append(
@@ -313,9 +349,13 @@ def _assumptions(
     for status in fit.statuses:
         if status is not FitStatus.OK:
             notes.append(status.sentence)
-    notes.append("The upper end of the flat range is optimistic: in measured training large G did worse than predicted.")
+    notes.append(
+        "The upper end of the flat range is optimistic: in measured training large G did worse than predicted."
+    )
     notes.append("The plan is for the current policy: pass rates move, so pilot again every 100 steps or so.")
-    notes.append("Prompts of a step are drawn at random from the pilot's population; rollouts of a prompt are independent.")
+    notes.append(
+        "Prompts of a step are drawn at random from the pilot's population; rollouts of a prompt are independent."
+    )
     notes.append(
         "Steps are noise-dominated: more steps and more prompts a step count alike, and gradients of different "
         + (f"prompts have cosine {coherence:g}." if coherence else "prompts are unaligned.")

@@ -31,7 +31,10 @@ class KappaRange:
 
     def __post_init__(self) -> None:
         """Check the range."""
-        low, high = as_positive(self.low, "kappa", allow_zero=True), as_positive(self.high, "kappa", allow_zero=True)
+        low, high = (
+            as_positive(self.low, "kappa", allow_zero=True),
+            as_positive(self.high, "kappa", allow_zero=True),
+        )
         if low > high:
             raise DomainError(f"kappa must be LO:HI with LO <= HI; got {low:g}:{high:g}.")
         object.__setattr__(self, "low", low)
@@ -68,7 +71,8 @@ class GroupMoments:
 
     def variance(self, kappa: Floats, coherence: float) -> Floats:
         """Variance of one group's gradient over ``h**2``: ``E[t**2] + kappa E[v] - rho E[t]**2``."""
-        return self.signal_square + kappa * self.noise - coherence * self.signal**2
+        value: Floats = self.signal_square + kappa * self.noise - coherence * self.signal**2
+        return value
 
 
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
@@ -102,7 +106,8 @@ def progress(moments: list[GroupMoments], groups: Floats, kappa: Floats, coheren
             rows.append(np.where(moment.signal > 0.0, count * moment.signal**2 / variance, 0.0))
     table = np.array(rows)
     best = table.max(axis=0)
-    return np.divide(table, best, out=np.zeros_like(table), where=best > 0.0)
+    relative: Floats = np.divide(table, best, out=np.zeros_like(table), where=best > 0.0)
+    return relative
 
 
 def two_stage_group_size(

@@ -118,7 +118,11 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     elif "reward" not in named and has_n and (k is not None or (rate is not None and reward is None) or wide_named):
         rate_used = None if k is not None and "pass_rate" not in named else rate
         found = ColumnMap(
-            shape="wide", prompt=first("prompt", PROMPT_NAMES), n=n, k=None if rate_used else k, pass_rate=rate_used,
+            shape="wide",
+            prompt=first("prompt", PROMPT_NAMES),
+            n=n,
+            k=None if rate_used else k,
+            pass_rate=rate_used,
             **common,
         )
     elif reward is not None and not wide_named:
@@ -143,7 +147,11 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
 
 
 def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list[str]:
-    shapes = {"long": "one row a rollout", "wide": "one row a prompt", "lists": "one row a prompt, rewards in a list"}
+    shapes = {
+        "long": "one row a rollout",
+        "wide": "one row a prompt",
+        "lists": "one row a prompt, rewards in a list",
+    }
     used = ", ".join(f"{role} = {column!r}" for role, column in found.roles().items() if role != "policy")
     notes = [f"{sample.name}: {shapes[found.shape]}; {used}."]
     if found.prompt is None:

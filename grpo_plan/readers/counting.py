@@ -82,7 +82,9 @@ class Tally:
         several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
         if several:
             notes.append(f"{name}: {several:,} prompt names occur in several strata or temperatures; counted apart.")
-        tokens = cells.select(pl.when(pl.col("token_rows") > 0).then(pl.col("tokens") / pl.col("token_rows"))).to_series()
+        tokens = cells.select(
+            pl.when(pl.col("token_rows") > 0).then(pl.col("tokens") / pl.col("token_rows"))
+        ).to_series()
         return Pilot.from_counts(
             cells["k"].to_numpy(),
             cells["n"].to_numpy(),

@@ -19,9 +19,7 @@ from typing import IO, BinaryIO, cast
 from grpo_plan.errors import PilotFormatError
 
 HEAD_BYTES = 1 << 16
-TABLE_SUFFIXES = frozenset(
-    ".jsonl .ndjson .json .csv .tsv .parquet .pq .arrow .feather .ipc".split()
-)
+TABLE_SUFFIXES = frozenset(".jsonl .ndjson .json .csv .tsv .parquet .pq .arrow .feather .ipc".split())
 BINARY_MAGIC = {
     b"PK\x03\x04": "a zip archive",
     b"\x80\x02": "a pickle",
@@ -97,7 +95,9 @@ def _folder(item: str, path: Path) -> list[InputFile]:
         raise PilotFormatError(f"{item}: is a folder without a table ({READABLE}). Name a file or a glob.")
     kinds = ", ".join(f"{len(v)} {k}" for k, v in sorted(tables.items()))
     one = next(iter(sorted(tables)))
-    raise PilotFormatError(f"{item}: is a folder of several kinds of table ({kinds}). Name one, e.g. '{item.rstrip('/')}/*{one}'.")
+    raise PilotFormatError(
+        f"{item}: is a folder of several kinds of table ({kinds}). Name one, e.g. '{item.rstrip('/')}/*{one}'."
+    )
 
 
 def _table_suffix(path: Path) -> str | None:
@@ -139,7 +139,9 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise PilotFormatError(f"{file.name}: the compressed data end too early or are damaged ({error}).") from None
     except UnicodeDecodeError as error:
-        raise PilotFormatError(f"{file.name}: is not UTF-8 text (byte {error.start:,}). Convert it, e.g. with iconv.") from None
+        raise PilotFormatError(
+            f"{file.name}: is not UTF-8 text (byte {error.start:,}). Convert it, e.g. with iconv."
+        ) from None
     except OSError as error:
         raise PilotFormatError(f"{file.name}: cannot be read ({error.strerror or error}).") from None
     finally:

@@ -29,7 +29,7 @@ def frame_of(source: object) -> Frame:
     import narwhals as nw
 
     try:
-        return nw.from_native(source)  # type: ignore[call-overload,no-any-return]
+        return nw.from_native(source)
     except TypeError:
         raise PilotFormatError(
             f"source must be a path, a list of paths, '-' or a dataframe; got {type(source).__name__}."
@@ -146,7 +146,12 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
     passed = (value == 1.0) if options.pass_threshold is None else (value >= options.pass_threshold)
     odd = scored & (value != 0.0) & (value != 1.0)
     tokens = nw.col(roles.response_tokens).cast(nw.Float64) if roles.response_tokens else nw.lit(None).cast(nw.Float64)
-    keys = {"prompt": roles.prompt, "stratum": roles.stratum, "temperature": roles.temperature, "policy": roles.policy}
+    keys = {
+        "prompt": roles.prompt,
+        "stratum": roles.stratum,
+        "temperature": roles.temperature,
+        "policy": roles.policy,
+    }
     used = {role: column for role, column in keys.items() if column is not None}
     flat = frame.select(
         *(
@@ -246,5 +251,9 @@ def _polars(frame: Frame) -> pl.DataFrame:
     if isinstance(native, pl.DataFrame):
         return native
     lists = _lists(frame)
-    texts = {c: pl.Series(c, [text_of(v) for v in lists[c]], dtype=pl.String) for c in KEYS if c in lists and c != "temperature"}
+    texts = {
+        c: pl.Series(c, [text_of(v) for v in lists[c]], dtype=pl.String)
+        for c in KEYS
+        if c in lists and c != "temperature"
+    }
     return pl.DataFrame({c: texts.get(c, pl.Series(c, v)) for c, v in lists.items()})

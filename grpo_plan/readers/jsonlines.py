@@ -73,7 +73,12 @@ def sample_of(head: bytes, name: str, kind: str) -> Sample:
 
 
 def read_json_lines(
-    stream: BinaryIO, name: str, shape: RowShape, options: ReadOptions, tally: Tally, progress: Progress | None
+    stream: BinaryIO,
+    name: str,
+    shape: RowShape,
+    options: ReadOptions,
+    tally: Tally,
+    progress: Progress | None,
 ) -> Iterator[RowBatch]:
     """Batches of rows of a JSONL stream.
 
@@ -136,7 +141,11 @@ def count_batch(batch: RowBatch, shape: RowShape, roles: ColumnMap, options: Rea
 
 
 def count_columns(
-    columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Callable[[int], str], tally: Tally
+    columns: Mapping[str, Sequence[Any]],
+    roles: ColumnMap,
+    options: ReadOptions,
+    place: Callable[[int], str],
+    tally: Tally,
 ) -> None:
     """Count a batch of columns (one list of values a role) of any shape into the tally."""
     size = len(next(iter(columns.values())))
@@ -189,7 +198,12 @@ def _spread_tokens(tokens: Sequence[Any], row_of: Sequence[int]) -> list[Any]:
 
 
 def _decode_each(
-    block: bytes, decoder: msgspec.json.Decoder[Any], name: str, first_line: int, options: ReadOptions, tally: Tally
+    block: bytes,
+    decoder: msgspec.json.Decoder[Any],
+    name: str,
+    first_line: int,
+    options: ReadOptions,
+    tally: Tally,
 ) -> tuple[list[Any], list[int]]:
     rows, numbers = [], []
     lines = block.split(b"\n")
@@ -273,5 +287,3 @@ def _line_namer(name: str, block: bytes, first_line: int, lines: list[int] | Non
 
 def _through(place: Callable[[int], str], index_of: Sequence[int]) -> Callable[[int], str]:
     return lambda index: place(index_of[index])
-
-

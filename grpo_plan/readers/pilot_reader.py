@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from grpo_plan._validate import as_count
@@ -175,7 +176,7 @@ def _count_native(
     count_frame(frame, name, roles, options, tally)
 
 
-def _scan(sniffed: Sniffed, path: os.PathLike[str]) -> object:
+def _scan(sniffed: Sniffed, path: Path) -> object:
     import polars as pl
 
     if sniffed.kind == "parquet":

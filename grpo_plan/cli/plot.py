@@ -1,0 +1,44 @@
+"""``grpo-plan plot``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grpo_plan.cli.common import LevelOption, PilotRequest, reads_pilot, tell
+from grpo_plan.errors import DomainError
+
+KINDS = ("both", "dead", "pass-rates")
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reads_pilot(plot))
+
+
+def plot(
+    request: PilotRequest,
+    output: Annotated[str, typer.Option("--output", "-o", help="Picture to write: .png, .svg or .pdf.")] = "pilot.png",
+    kind: Annotated[str, typer.Option(help="both, dead (dead fraction against G) or pass-rates.")] = "both",
+    max_group_size: Annotated[int, typer.Option(help="Largest G shown.")] = 64,
+    level: LevelOption = 0.95,
+) -> None:
+    """Draw the dead fraction against the group size, and the pass rates of the pilot.
+
+    Example: grpo-plan plot pilot.jsonl -o pilot.png
+    """
+    from grpo_plan.fitting.fit import fit_pass_rates
+    from grpo_plan.plots import draw_pilot
+
+    if kind not in KINDS:
+        raise DomainError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    target = Path(output)
+    if target.suffix.lower() not in SUFFIXES:
+        raise DomainError(f"--output must end in {', '.join(SUFFIXES)}; got {output!r}.")
+    if any(Path(s).exists() and target.exists() and target.samefile(s) for s in request.sources):
+        raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
+    draw_pilot(fit_pass_rates(request.read()), target, kind=kind, max_group_size=max_group_size, level=level)
+    tell(f"{output} written.")
