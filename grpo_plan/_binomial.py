@@ -33,7 +33,7 @@ def binomial_window(trials: int, probability: NDArray[np.float64]) -> tuple[NDAr
     steps = np.arange(1, half + 1)
     k_up = mode[:, None] + steps  # pmf(k) = pmf(k-1) * (trials-k+1)/k * p/q
     k_down = mode[:, None] - steps  # pmf(k) = pmf(k+1) * (k+1)/(trials-k) * q/p
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         up = np.where(k_up <= trials, (trials - k_up + 1) * p / (k_up * q), 0.0)
         down = np.where(k_down >= 0, (k_down + 1) * q / ((trials - k_down) * p), 0.0)
     up_product = np.cumprod(np.nan_to_num(up, nan=0.0, posinf=0.0), axis=1)

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from grpo_plan.errors import DomainError
 
 MAX_GROUP_SIZE = 10**9
+MAX_SUMMED_GROUP_SIZE = 10**7  # where the cost grows with the group size
+MAX_COUNT = 10**12
 
 
 def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -34,22 +36,23 @@ def as_probability(values: ArrayLike, name: str = "pass_rate") -> NDArray[np.flo
     return array
 
 
-def as_group_size(values: ArrayLike, name: str = "group_size") -> NDArray[np.int64]:
-    """Whole numbers of at least 1 as int64, any shape."""
+def as_group_size(values: ArrayLike, name: str = "group_size", *, maximum: int = MAX_GROUP_SIZE) -> NDArray[np.int64]:
+    """Whole numbers from 1 to ``maximum`` as int64, any shape."""
     array = as_float_array(values, name)
-    bad = ~((array >= 1) & (array <= MAX_GROUP_SIZE) & (array == np.floor(array)))
+    bad = ~((array >= 1) & (array <= maximum) & (array == np.floor(array)))
     if bad.any():
         value = array.ravel()[int(np.flatnonzero(bad.ravel())[0])]
-        raise DomainError(f"{name} must be a whole number of at least 1; got {value:g}.")
+        rule = f"at most {maximum:,}" if maximum < value < np.inf else "a whole number of at least 1"
+        raise DomainError(f"{name} must be {rule}; got {value:,g}.")
     return array.astype(np.int64)
 
 
 def as_one_group_size(value: object, name: str = "group_size") -> int:
     """One whole number of at least 1."""
-    return as_count(value, name, minimum=1)
+    return as_count(value, name, minimum=1, maximum=MAX_SUMMED_GROUP_SIZE)
 
 
-def as_count(value: object, name: str, *, minimum: int = 1, maximum: int = MAX_GROUP_SIZE) -> int:
+def as_count(value: object, name: str, *, minimum: int = 1, maximum: int = MAX_COUNT) -> int:
     """One whole number in [minimum, maximum]; 8.0 is accepted, True and 8.5 are not."""
     whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     if isinstance(value, bool | np.bool_) or not whole:

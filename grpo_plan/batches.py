@@ -14,6 +14,7 @@ from grpo_plan.fitting.result import DeadFraction, PassRateFit
 from grpo_plan.groups import dead_probability, mixed_probability
 
 Floats = NDArray[np.float64]
+MAX_PROMPTS_PER_STEP = 10**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def effective_batch(fit: PassRateFit, *, prompts_per_step: int, group_size: int,
     >>> round(batch.mixed_groups.mean, 6), batch.mixed_groups.p05, batch.mixed_groups.p95
     (20.0, 14.0, 27.0)
     """
-    n = as_count(prompts_per_step, "prompts_per_step")
+    n = as_count(prompts_per_step, "prompts_per_step", maximum=MAX_PROMPTS_PER_STEP)
     g = as_count(group_size, "group_size", minimum=2)
     dead = fit.dead(g, level)
     if dead.value is None:

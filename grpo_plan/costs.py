@@ -8,7 +8,7 @@ from math import floor
 from grpo_plan._validate import as_count, as_positive
 from grpo_plan.errors import DomainError
 
-MAX_TOTAL_ROLLOUTS = 10**15
+MAX_TOTAL_ROLLOUTS = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ def example_lines() -> Iterator[str]:
     r"""JSON lines of the example pilot: 9,672 rollouts of 1,209 prompts.
 
     >>> next(example_lines())
-    '{"prompt_id": "dsr-0001", "rollout": 0, "reward": 0}'
+    '{"prompt_id": "dsr-0001", "rollout": 0, "reward": 1}'
     """
     rng = np.random.default_rng(EXAMPLE_SEED)
     successes = np.repeat(np.arange(EXAMPLE_ROLLOUTS + 1), EXAMPLE_PROMPTS_BY_SUCCESSES)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import MAX_CELLS, binomial_window
-from grpo_plan._validate import as_count, as_group_size, as_probability
+from grpo_plan._validate import MAX_SUMMED_GROUP_SIZE, as_count, as_group_size, as_probability
 from grpo_plan.errors import DomainError, InfeasiblePlanError
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ def dead_probability(pass_rate: ArrayLike, group_size: ArrayLike) -> Floats:
     Raises:
         DomainError: As in `mixed_probability`.
 
-    >>> dead_probability(0.25, 4).item()
+    >>> dead_probability(0.25, 4).round(12).item()
     0.3203125
     """
     p, g = as_probability(pass_rate), as_group_size(group_size)
@@ -151,7 +151,9 @@ def rare_mode_miss_probability(pass_rate: ArrayLike, mode_mass: ArrayLike, group
         )
     common, failing = p - tau, 1.0 - p
     larger, smaller = np.maximum(common, failing), np.minimum(common, failing)
-    return _positive_binomial_rest(larger, smaller, np.log1p(-tau), g)
+    with np.errstate(divide="ignore"):
+        log_total = np.log1p(-tau)
+    return _positive_binomial_rest(larger, smaller, log_total, g)
 
 
 def expected_group_variance(pass_rate: ArrayLike, group_size: ArrayLike) -> Floats:
@@ -177,7 +179,8 @@ def expected_group_std(pass_rate: ArrayLike, group_size: ArrayLike) -> Floats:
     >>> expected_group_std([0.0, 0.5], 8).round(4).tolist()
     [0.0, 0.4639]
     """
-    p, g = np.broadcast_arrays(as_probability(pass_rate), as_group_size(group_size))
+    sizes = as_group_size(group_size, maximum=MAX_SUMMED_GROUP_SIZE)
+    p, g = np.broadcast_arrays(as_probability(pass_rate), sizes)
     out = np.empty(p.shape)
     for size in np.unique(g):
         chosen = g == size
@@ -218,7 +221,7 @@ def group_size_for_fidelity(pass_rate: float, fidelity: float, *, max_group_size
     36
     """
     p, target = float(as_probability(pass_rate)), float(as_probability(fidelity, "fidelity"))
-    limit = as_count(max_group_size, "max_group_size", minimum=2)
+    limit = as_count(max_group_size, "max_group_size", minimum=2, maximum=MAX_SUMMED_GROUP_SIZE)
     if not 0.0 < p < 1.0:
         raise DomainError(f"pass_rate must lie strictly between 0 and 1; got {p:g}: its group std is always 0.")
     if target >= 1.0:
@@ -226,7 +229,7 @@ def group_size_for_fidelity(pass_rate: float, fidelity: float, *, max_group_size
     low, high = 1, 2  # phi rises with G: double until it is reached, then halve the bracket
     while float(group_std_fidelity(p, high)) < target:
         if high >= limit:
-            reached = float(group_std_fidelity(p, limit))
+            reached = float(np.floor(1000.0 * group_std_fidelity(p, limit)) / 1000.0)
             raise InfeasiblePlanError(
                 f"No group of at most {limit:,} rollouts has fidelity {target:g} at pass rate {p:g}; "
                 f"{limit:,} reach {reached:.3f}. Ask for less, or for an easier prompt."
@@ -242,9 +245,9 @@ def group_size_for_fidelity(pass_rate: float, fidelity: float, *, max_group_size
 
 
 def _power(p: Floats, g: NDArray[np.int64]) -> Floats:
-    """``p**G``, through the complement where p is above 1/2 so that digits near 1 survive."""
-    with np.errstate(divide="ignore", under="ignore"):
-        value: Floats = np.where(p > 0.5, np.exp(g * np.log1p(-(1.0 - p))), np.power(p, g.astype(float)))
+    """``p**G``."""
+    with np.errstate(under="ignore"):
+        value: Floats = np.power(p, g.astype(float))
     return value
 
 

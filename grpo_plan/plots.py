@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 INK, BLUE, VERMILION, ORANGE, SKY, GREY = "#1a1a1a", "#0072B2", "#D55E00", "#E69F00", "#9ecae8", "#6e6e6e"
-STYLE: dict[str, Any] = {
+STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -144,7 +144,7 @@ def draw_pilot(
     """Write a picture of a pilot: ``kind`` is ``"dead"``, ``"pass-rates"`` or ``"both"``."""
     import matplotlib as mpl
 
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE):
         figure = _figure(2 if kind == "both" else 1)
         axes = figure.axes
         if kind != "pass-rates":

@@ -292,10 +292,10 @@ def effective_prompts(kernel_values: Sequence[Any]) -> Expr:
     mean = sp.Add(*values) / count
     largest = mean * (1 - mean)
     if largest == 0:
-        return sp.Rational(count * (count - 1 + PSEUDO_PROMPTS), count + PSEUDO_PROMPTS)
+        return sp.Integer(count)
     squares = sp.Add(*((h - mean) ** 2 for h in values))
     spread = (squares + PSEUDO_PROMPTS * largest) / (count - 1 + PSEUDO_PROMPTS)
-    return count * largest / spread
+    return sp.Max(count * largest / spread, 1)
 
 
 def wilson_interval(share: Any, trials: Any, z: Any) -> tuple[Expr, Expr]:

@@ -60,13 +60,11 @@ def test_next_to_the_edges_of_the_square_the_absolute_error_stays_at_rounding(me
         np.testing.assert_allclose(rates.group_pmf(group_size), truth, rtol=0, atol=1e-14)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="all_pass loses digits where it is small")
 def test_relative_error_of_a_small_all_pass_fraction() -> None:
     rates = BetaPassRates(mean=1e-6, correlation=1e-6)
     assert_precise(float(rates.all_pass(2)), symbolic.beta_power_mean_correlation(1e-6, 1e-6, 2))
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="rescaling by 1 - D loses digits where D is near 1")
 def test_relative_error_of_a_small_mixed_share() -> None:
     correlation = 1 - 1e-9
     law = BetaPassRates(mean=0.3, correlation=correlation).group_pmf(8)

@@ -20,6 +20,7 @@ from sympy.stats import Binomial, density
 
 from grpo_plan import symbolic as eq
 from grpo_plan.advantages import ESTIMATORS
+from grpo_plan.fitting.intervals import mean_interval
 from grpo_plan.groups import dead_probability, expected_group_std
 from tests.helpers import RATES, as_mpf, assert_mean, assert_rate, enumerated, outcomes
 
@@ -320,8 +321,9 @@ def test_eq_19_effective_prompts_stay_between_their_bounds(values: list[Fraction
 
 def test_eq_19_bounds_are_reached_by_zero_one_and_by_identical_values() -> None:
     assert eq.effective_prompts([0, 1, 1, 0, 1]) == sp.Rational(30, 7)
-    assert eq.effective_prompts([0, 0, 0, 0, 0]) == sp.Rational(30, 7)
-    assert eq.effective_prompts([1, 1, 1, 1, 1]) == sp.Rational(30, 7)
+    assert eq.effective_prompts([0, 0, 0, 0, 0]) == 5
+    assert eq.effective_prompts([1, 1, 1, 1, 1]) == 5
+    assert eq.effective_prompts([HALF]) == 1
     assert eq.effective_prompts([THIRD] * 5) == 15
     values = [sp.Rational(k, 10) for k in range(11)]
     mean = HALF
@@ -344,6 +346,14 @@ def test_eq_19_interval_of_identical_or_few_prompts_has_width() -> None:
         share = sp.Rational(sum(values), len(values))
         low, high = eq.wilson_interval(share, eq.effective_prompts(values), sp.Rational(49, 25))
         assert high - low > sp.Rational(1, 20)
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.0] * 9, [1.0] * 3, [0.25] * 6, [0.0, 0.125, 1.0, 0.5]])
+def test_eq_19_the_library_s_interval(values: list[float]) -> None:
+    fast = mean_interval(np.array(values), np.ones(len(values), dtype=np.int64), 0.95)
+    share = sp.Rational(sum(values)) / len(values)
+    low, high = eq.wilson_interval(share, eq.effective_prompts(values), float(norm.ppf(0.975)))
+    assert (fast.low, fast.high) == pytest.approx((float(low), float(high)), rel=1e-11, abs=1e-15)
 
 
 def test_eq_19_interval_covers_at_its_level() -> None:

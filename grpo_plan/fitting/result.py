@@ -163,13 +163,12 @@ class PassRateFit:
             raise PilotError(f"The pilot does not determine groups of {g}. {self.status.sentence}")
         else:
             pmf = self.beta.rates.group_pmf(g)
-        if g > 1:
-            d = self.dead(g)
-            ends = np.array([d.all_fail, d.all_pass], dtype=np.float64)
-            inner = float(pmf[1:-1].sum())
-            if inner > 0.0:
-                pmf[1:-1] *= max(0.0, 1.0 - float(ends.sum())) / inner
-            pmf[0], pmf[-1] = ends
+            if (d := self.dead(g)).method == "beta-capped":
+                ends = np.array([d.all_fail, d.all_pass], dtype=np.float64)
+                inner = float(pmf[1:-1].sum())
+                if inner > 0.0:
+                    pmf[1:-1] *= max(0.0, 1.0 - float(ends.sum())) / inner
+                pmf[0], pmf[-1] = ends
         return pmf
 
     @property

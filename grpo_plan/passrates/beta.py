@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grpo_plan._validate import as_group_size, as_one_group_size, as_positive, as_probability
+from grpo_plan._validate import MAX_SUMMED_GROUP_SIZE, as_group_size, as_one_group_size, as_positive, as_probability
 
 Floats = NDArray[np.float64]
 
@@ -54,15 +54,16 @@ class BetaPassRates:
 
     def all_pass(self, group_size: ArrayLike) -> Floats:
         """``E[p**G] = B(a + G, b) / B(a, b)`` (theory.md, eq. 12); same shape as ``group_size``."""
-        return self._power_mean(self.mean, group_size)
+        return self._power_mean(self.mean, 1.0 - self.mean, group_size)
 
     def all_fail(self, group_size: ArrayLike) -> Floats:
         """``E[(1 - p)**G] = B(a, b + G) / B(a, b)`` (theory.md, eq. 12); same shape as ``group_size``."""
-        return self._power_mean(1.0 - self.mean, group_size)
+        return self._power_mean(1.0 - self.mean, self.mean, group_size)
 
     def dead(self, group_size: ArrayLike) -> Floats:
         """Dead fraction D(G), the sum of `all_pass` and `all_fail` (1 at G = 1)."""
-        return np.minimum(self.all_pass(group_size) + self.all_fail(group_size), 1.0)
+        total = np.minimum(self.all_pass(group_size) + self.all_fail(group_size), 1.0)
+        return np.where(as_group_size(group_size) == 1, 1.0, total)
 
     def group_pmf(self, group_size: int) -> Floats:
         """Beta-binomial law of the passes k in a group of G, shape (G + 1,) (theory.md, eq. 13)."""
@@ -79,9 +80,6 @@ class BetaPassRates:
         log_pmf[1:-1] += interior
         pmf = np.exp(log_pmf)
         pmf[0], pmf[-1] = float(self.all_fail(g)), float(self.all_pass(g))
-        inner = pmf[1:-1].sum()
-        if inner > 0.0:
-            pmf[1:-1] *= max(0.0, 1.0 - pmf[0] - pmf[-1]) / inner
         return pmf
 
     def density(self, pass_rate: ArrayLike) -> Floats | None:
@@ -102,14 +100,18 @@ class BetaPassRates:
             terms = np.log(np.concatenate([[share], share * (1.0 - self.correlation) + j * self.correlation]))
         return np.concatenate([[0.0], np.cumsum(terms)])
 
-    def _power_mean(self, share: float, group_size: ArrayLike) -> Floats:
-        """``E[x**G]`` as a product of G ratios: no difference of log-gammas, so nothing cancels."""
-        g = as_group_size(group_size)
+    def _power_mean(self, share: float, other: float, group_size: ArrayLike) -> Floats:
+        """``E[x**G]`` for mean ``share`` as a product of G ratios; ``other`` is ``1 - share``, with its own digits.
+
+        Each ratio ``(share (1 - rho) + j rho) / (1 - rho + j rho)`` is taken from the side that does not cancel.
+        """
+        g = as_group_size(group_size, maximum=MAX_SUMMED_GROUP_SIZE)
         j = np.arange(1.0, float(np.max(g, initial=1)))
-        rho = self.correlation
+        rho, s = self.correlation, 1.0 - self.correlation
+        total = s + j * rho
+        deficit = other * s / total
         with np.errstate(divide="ignore"):
-            # (share (1 - rho) + j rho) / (1 - rho + j rho), written as 1 - (1 - share)(1 - rho)/(...)
-            deficit = (1.0 - share) * (1.0 - rho) / (1.0 - rho + j * rho)
-            logs = np.concatenate([np.log([share]), np.log1p(-deficit)])
-        value: Floats = np.exp(np.cumsum(logs)[g - 1])
+            logs = np.where(deficit < 0.5, np.log1p(-np.minimum(deficit, 0.5)), np.log((share * s + j * rho) / total))
+            first = np.log([share]) if share < 0.5 else np.log1p([-other])
+        value: Floats = np.exp(np.cumsum(np.concatenate([first, logs]))[g - 1])
         return value

@@ -339,7 +339,7 @@ def _assumptions(
     if not kappas.measured:
         notes.append(
             f"kappa, taken between {kappas.low:g} and {kappas.high:g}. To measure it, compare the mean squared norm of "
-            "single-group gradients at two group sizes (docs/theory.md, eq. 25)."
+            "single-group gradients at two group sizes (docs/choosing.md, section 3)."
         )
     if chosen.dead.status is FitStatus.EXTRAPOLATED:
         notes.append(

@@ -251,9 +251,10 @@ def _polars(frame: Frame) -> pl.DataFrame:
     if isinstance(native, pl.DataFrame):
         return native
     lists = _lists(frame)
-    texts = {
-        c: pl.Series(c, [text_of(v) for v in lists[c]], dtype=pl.String)
-        for c in KEYS
-        if c in lists and c != "temperature"
-    }
-    return pl.DataFrame({c: texts.get(c, pl.Series(c, v)) for c, v in lists.items()})
+    texts = [c for c in KEYS if c != "temperature"]
+    return pl.DataFrame(
+        {
+            c: pl.Series(c, [text_of(v) for v in values], dtype=pl.String) if c in texts else pl.Series(c, values)
+            for c, values in lists.items()
+        }
+    )

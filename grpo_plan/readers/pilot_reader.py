@@ -191,15 +191,22 @@ def _scan(sniffed: Sniffed, path: Path) -> object:
 @contextmanager
 def _engine_errors(name: str, kind: str) -> Iterator[None]:
     """Errors of the table engine as one line; its panics too, which are no Exceptions."""
+    import narwhals as nw
     import polars as pl
 
-    kinds = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}
+    shown = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}[kind]
     try:
         yield
-    except pl.exceptions.PolarsError as error:
-        reason = " ".join(str(error).split())[:160]
-        raise PilotFormatError(f"{name}: cannot be read as {kinds[kind]} ({reason}).") from None
+    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError) as error:
+        reason = " ".join(str(error).split())[:160].rstrip(".")
+        if "utf-8" in reason.lower():
+            what = "is not UTF-8 text. Convert it, e.g. with iconv -f LATIN1 -t UTF-8."
+        elif "more fields" in reason:
+            what = "a row has more fields than the header. Check the quotes and the separator."
+        else:
+            what = f"cannot be read as {shown} ({reason}). Is the file complete?"
+        raise PilotFormatError(f"{name}: {what}") from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise PilotFormatError(f"{name}: cannot be read as {kinds[kind]}; the file is damaged.") from None
+        raise PilotFormatError(f"{name}: cannot be read as {shown}; the file is damaged. Write it again.") from None

@@ -1,0 +1,101 @@
+"""Write the outputs of every command shown in README and docs, and the command reference, from the code.
+
+Run ``python docs/make_docs.py`` after a change of what is printed, and review the difference. A test compares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "docs/choosing.md", "docs/design.md", "docs/theory.md")
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def refreshed(page: str, folder: Path) -> str:
+    """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
+
+    def rerun(match: re.Match[str]) -> str:
+        commands = [line for line in match.group(1).splitlines() if line.startswith("$ ")]
+        outputs = (f"{line}\n{_output(line[2:], folder)}" for line in commands)
+        return "```console\n" + "".join(outputs) + "```"
+
+    return BLOCK.sub(rerun, page)
+
+
+def command_reference() -> str:
+    """docs/cli.md: every command with its options, read from the parser."""
+    import typer
+
+    from grpo_plan.cli.main import COMMANDS, build_app
+
+    group: Any = typer.main.get_command(build_app([]))
+    lines = [
+        "# Commands",
+        "",
+        "Written by `docs/make_docs.py` from the code. Every command prints the answer on stdout and notes on stderr. Exit",
+        "status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 130 interrupted.",
+    ]
+    for name in COMMANDS:
+        command = group.commands[name]
+        lines += [
+            "",
+            f"## grpo-plan {name}",
+            "",
+            *_prose(command.help),
+            "",
+            "| argument or option | default | meaning |",
+        ]
+        lines += ["|---|---|---|", *(_row(p) for p in command.params if "--help" not in p.opts)]
+    return "\n".join(lines) + "\n"
+
+
+def _prose(text: str) -> list[str]:
+    paragraphs = [" ".join(p.split()) for p in text.strip().split("\n\n")]
+    out: list[str] = []
+    for paragraph in paragraphs:
+        if paragraph.startswith("Example: "):
+            paragraph = f"Example: `{paragraph.removeprefix('Example: ')}`"
+        out += [paragraph, ""]
+    return out[:-1]
+
+
+def _row(param: Any) -> str:
+    shown = ", ".join(f"`{o}`" for o in param.opts) if param.opts[0].startswith("-") else f"`{param.name.upper()}`"
+    default = param.default
+    default = getattr(default, "value", default)
+    text = "" if default in (None, False, (), []) or callable(default) else f"`{default}`"
+    return f"| {shown} | {text} | {(param.help or '').replace('|', ' or ')} |"
+
+
+def _output(command: str, folder: Path) -> str:
+    words = shlex.split(command)
+    if words[0] != "grpo-plan":
+        raise ValueError(f"only grpo-plan commands are run: {command}")
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "grpo_plan", *words[1:]], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def main() -> None:
+    """Rewrite the pages in place."""
+    for page in PAGES:
+        path = ROOT / page
+        with tempfile.TemporaryDirectory() as folder:
+            path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+    (ROOT / "docs" / "cli.md").write_text(command_reference(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Fixtures shared by the tests, and one deterministic profile for property tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES, example_lines
+from grpo_plan.fitting import PassRateFit, fit_pass_rates
+from grpo_plan.pilot import Pilot
+
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci")
+
+ROOT = Path(__file__).resolve().parents[1]
+REAL_DATA = Path(os.environ.get("GRPO_PLAN_REAL_DATA", ROOT.parent / "shared" / "data"))
+
+
+def pilot_of(prompts_by_successes: tuple[int, ...] | list[int]) -> Pilot:
+    """A pilot from the number of prompts with k = 0..n passes."""
+    counts = np.asarray(prompts_by_successes)
+    return Pilot.from_counts(np.repeat(np.arange(counts.size), counts), counts.size - 1)
+
+
+@pytest.fixture(scope="session")
+def example_fit() -> PassRateFit:
+    return fit_pass_rates(pilot_of(EXAMPLE_PROMPTS_BY_SUCCESSES))
+
+
+@pytest.fixture(scope="session")
+def example_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("example") / "pilot.jsonl"
+    path.write_text("".join(f"{line}\n" for line in example_lines()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of real pass-rate files; they are kept beside the repository, not in it."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"no real pass-rate files in {REAL_DATA} (set GRPO_PLAN_REAL_DATA)")
+    return REAL_DATA

@@ -1,0 +1,69 @@
+"""Whatever README and docs show is what the code does now."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from grpo_plan import __version__
+from tests.conftest import ROOT
+
+PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+
+
+@pytest.fixture(scope="module")
+def make_docs() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "docs" / "make_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_shown_output_is_what_the_commands_print(make_docs: ModuleType, page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert make_docs.refreshed(text, tmp_path) == text, f"{page} is stale: run python docs/make_docs.py"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example_file: Path) -> None:
+    (tmp_path / "pilot.jsonl").write_bytes(example_file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    failed, _ = doctest.testfile(str(ROOT / page), module_relative=False)
+    assert failed == 0
+
+
+def test_the_command_reference_is_fresh(make_docs: ModuleType) -> None:
+    assert make_docs.command_reference() == (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        assert target.startswith("https://") or (path.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_quick_start_is_two_commands_and_ci_runs_both_as_printed() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    first, second = (block.strip() for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL))
+    assert "\n" not in first + second
+    assert "grpo-plan example pilot.jsonl && " in first
+    assert second.endswith("-m pytest -q -n auto")
+    ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert '"$(readme_command 0)"' in ci
+    assert '"$(readme_command 1)"' in ci
+
+
+def test_the_version_is_one() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{__version__}"' in project
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

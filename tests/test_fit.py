@@ -1,0 +1,179 @@
+"""Fits: published numbers, consistency of the parts, every status, and monotone curves at any pilot."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grpo_plan.errors import DomainError, PilotError
+from grpo_plan.fitting import FitStatus, PassRateFit, fit_pass_rates
+from grpo_plan.pilot import Pilot
+from tests.conftest import pilot_of
+
+ROWS = st.lists(st.integers(1, 24).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=50)
+
+
+def test_example_pilot(example_fit: PassRateFit) -> None:
+    """papers-28: D(8), its parts, D(4), D(2), the i.i.d. value and the Beta of One-Shot-RLVR's first visit."""
+    d8 = example_fit.dead(8)
+    assert d8.value == pytest.approx(0.4392, abs=5e-5)
+    assert d8.all_fail == pytest.approx(0.3631, abs=5e-5)
+    assert d8.all_pass == pytest.approx(0.0761, abs=5e-5)
+    assert d8.iid == pytest.approx(0.0385, abs=5e-5)
+    assert d8.plug_in == pytest.approx(0.5290, abs=5e-5)
+    assert d8.jensen_gap == pytest.approx(0.4392 - 0.0385, abs=1e-4)
+    assert d8.identified == (d8.value, d8.value)
+    assert example_fit.dead(4).value == pytest.approx(0.5868, abs=5e-5)
+    assert example_fit.dead(2).value == pytest.approx(0.7727, abs=5e-5)
+    assert example_fit.parameters["a"] == pytest.approx(0.34886, abs=1e-4)
+    assert example_fit.parameters["b"] == pytest.approx(0.70681, abs=1e-4)
+    assert example_fit.status is FitStatus.OK
+
+
+def test_intervals_of_the_example_agree_with_the_profile_likelihood_ones(example_fit: PassRateFit) -> None:
+    """Nonparametric profile-likelihood limits of the same pilot: D(4) [.5647, .6089], D(8) [.4114, .4673]."""
+    for g, low, high in ((4, 0.5647, 0.6089), (8, 0.4114, 0.4673)):
+        d = example_fit.dead(g)
+        assert (d.low, d.high) == pytest.approx((low, high), abs=1e-3)
+
+
+def test_unbiased_down_projection() -> None:
+    """papers-12: D(2) and D(3) from groups of 4."""
+    fit = fit_pass_rates(pilot_of((1792, 417, 282, 255, 454)))
+    assert fit.dead(2).value == pytest.approx(0.83625, rel=1e-12)
+    assert fit.dead(3).value == pytest.approx(0.754375, rel=1e-12)
+    assert fit.dead(4).value == pytest.approx(0.701875, rel=1e-12)
+
+
+def test_beyond_the_pilot_the_value_is_marked_and_has_no_interval(example_fit: PassRateFit) -> None:
+    d = example_fit.dead(16)
+    assert d.value == pytest.approx(0.3373, abs=1e-4)
+    assert (d.low, d.high, d.identified) == (None, None, None)
+    assert d.status is FitStatus.EXTRAPOLATED
+    assert "without an interval" in d.status.sentence
+
+
+def test_the_plug_in_is_high_and_the_iid_value_is_low() -> None:
+    """papers-27, on simulated pilots: mean error of each over 200 pilots of 8 rollouts at G = 8."""
+    rng = np.random.default_rng(3)
+    errors = []
+    for _ in range(200):
+        p = rng.beta(0.35, 0.7, 500)
+        d = fit_pass_rates(Pilot.from_counts(rng.binomial(8, p), 8)).dead(8)
+        truth = float(np.mean(p**8 + (1 - p) ** 8))
+        assert d.value is not None
+        errors.append([d.value - truth, d.plug_in - truth, d.iid - truth])
+    unbiased, plug_in, iid = np.mean(errors, axis=0)
+    assert abs(unbiased) < 0.006
+    assert plug_in > 0.03
+    assert iid < -0.3
+
+
+@settings(max_examples=120)
+@given(rows=ROWS, family=st.sampled_from(["auto", "beta"]))
+def test_dead_fraction_never_rises_with_group_size(rows: list[tuple[int, int]], family: str) -> None:
+    k, n = np.array(rows).T
+    same_n = Pilot.from_counts(k, n) if family == "beta" else Pilot.from_counts(np.minimum(k, 6), np.full(k.size, 6))
+    fit = fit_pass_rates(same_n, family)
+    values = [d.value for g in range(1, 30) if (d := fit.dead(g)).value is not None]
+    assert values[0] == 1.0
+    assert all(b <= a + 1e-12 for a, b in pairwise(values))
+
+
+@settings(max_examples=120)
+@given(rows=ROWS, g=st.integers(2, 40))
+def test_parts_intervals_and_law_agree(rows: list[tuple[int, int]], g: int) -> None:
+    k, n = np.array(rows).T
+    fit = fit_pass_rates(Pilot.from_counts(k, n))
+    d = fit.dead(g)
+    if d.value is None:
+        assert FitStatus.SINGLE_ROLLOUT in fit.statuses
+        with pytest.raises(PilotError, match="does not determine groups"):
+            fit.group_pmf(g)
+        return
+    assert d.all_pass is not None
+    assert d.all_fail is not None
+    assert d.value == pytest.approx(d.all_pass + d.all_fail, abs=1e-12)
+    pmf = fit.group_pmf(g)
+    assert pmf.shape == (g + 1,)
+    assert pmf.sum() == pytest.approx(1.0, abs=1e-9)
+    assert np.all(pmf >= 0)
+    assert (pmf[0], pmf[-1]) == pytest.approx((d.all_fail, d.all_pass), abs=1e-12)
+    if d.low is not None and d.high is not None:
+        assert d.low <= d.value <= d.high
+
+
+@given(rows=ROWS)
+def test_the_beta_never_falls_below_the_iid_value(rows: list[tuple[int, int]]) -> None:
+    k, n = np.array(rows).T
+    rates = fit_pass_rates(Pilot.from_counts(k, n), "beta").beta.rates
+    for g in (2, 3, 8, 33):
+        assert rates.dead(g) >= rates.mean**g + (1 - rates.mean) ** g - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"),
+    [
+        ((60, 0, 0), FitStatus.NO_SUCCESS),
+        ((0, 0, 60), FitStatus.NO_FAILURE),
+        ((30, 0, 30), FitStatus.ALL_DEAD),
+        ((30, 30), FitStatus.SINGLE_ROLLOUT),
+        ((2, 3, 4), FitStatus.TOO_FEW_PROMPTS),
+        ((0, 0, 200, 0, 0), FitStatus.UNDERDISPERSED),
+        ((20, 20, 20), FitStatus.OK),
+    ],
+)
+def test_status(counts: tuple[int, ...], status: FitStatus) -> None:
+    fit = fit_pass_rates(pilot_of(counts))
+    assert fit.status is status
+    assert status.sentence.endswith((".", "?"))
+
+
+def test_dead_pilots_are_dead_with_an_honest_lower_limit() -> None:
+    d = fit_pass_rates(pilot_of((60, 0, 0))).dead(2)
+    assert (d.value, d.high) == (1.0, 1.0)
+    assert d.low is not None
+    assert 0.9 < d.low < 1.0
+
+
+def test_one_rollout_shows_the_mean_only() -> None:
+    fit = fit_pass_rates(pilot_of((30, 70)))
+    d = fit.dead(4)
+    assert d.value is None
+    assert d.mixed is None
+    assert d.status is FitStatus.UNKNOWN
+    assert fit.dead(1).value == 1.0
+    assert fit.mean_pass_rate_interval().value == pytest.approx(0.7)
+
+
+def test_independent_rollouts_are_not_called_underdispersed() -> None:
+    """Identical prompts are the worst case; at z < -3 a false alarm has a chance of about 0.1 %: none in 200."""
+    rng = np.random.default_rng(11)
+    alarms = sum(
+        FitStatus.UNDERDISPERSED in fit_pass_rates(Pilot.from_counts(rng.binomial(8, 0.4, 300), 8)).statuses
+        for _ in range(200)
+    )
+    assert alarms <= 3
+
+
+def test_unequal_rollouts_use_the_prompts_that_have_enough() -> None:
+    rng = np.random.default_rng(5)
+    n = np.array([8] * 700 + [16] * 300)
+    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(n, rng.beta(0.4, 0.6, 1000)), n))
+    assert fit.max_measured_group_size == 16
+    assert fit.dead(8).prompts_used == 1000
+    assert fit.dead(16).prompts_used == 300
+    few = fit_pass_rates(Pilot.from_counts([1] * 99 + [30], [8] * 99 + [64]))
+    assert few.max_measured_group_size == 8  # one prompt of a hundred does not speak for all
+    assert few.dead(64).method.startswith("beta")
+
+
+def test_mixed_temperatures_and_unknown_families_are_refused() -> None:
+    with pytest.raises(PilotError, match=r"one temperature; the pilot has 2 \(0.6, 1\)"):
+        fit_pass_rates(Pilot.from_counts([1, 2], 4, temperature=[0.6, 1.0]))
+    with pytest.raises(DomainError, match="family must be one of auto, beta; got 'gamma'"):
+        fit_pass_rates(Pilot.from_counts([1, 2], 4), "gamma")

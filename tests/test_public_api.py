@@ -1,0 +1,89 @@
+"""The names, parameters and fields that users' scripts rely on."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+
+import grpo_plan as gp
+
+FUNCTIONS = {
+    "mixed_probability": "pass_rate group_size",
+    "dead_probability": "pass_rate group_size",
+    "all_pass_probability": "pass_rate group_size",
+    "all_fail_probability": "pass_rate group_size",
+    "pass_at": "pass_rate group_size",
+    "graded_dead_probability": "level_probabilities group_size",
+    "rare_mode_miss_probability": "pass_rate mode_mass group_size",
+    "expected_group_std": "pass_rate group_size",
+    "expected_group_variance": "pass_rate group_size",
+    "group_std_fidelity": "pass_rate group_size",
+    "group_size_for_fidelity": "pass_rate fidelity max_group_size",
+    "pass_at_k": "successes rollouts k",
+    "read_pilot": (
+        "source prompt reward n k pass_rate stratum temperature response_tokens policy pass_threshold "
+        "rollouts_per_prompt where skip_malformed progress"
+    ),
+    "fit_pass_rates": "pilot family",
+    "effective_batch": "fit prompts_per_step group_size level",
+    "effective_batch_of_list": "pass_rates group_size",
+    "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
+    "plot_dead_fraction": "fit ax max_group_size level",
+    "plot_pass_rates": "fit ax",
+}
+RECORDS = {
+    "DeadFraction": (
+        "group_size value low high level all_pass all_fail all_pass_interval all_fail_interval iid plug_in jensen_gap "
+        "identified method prompts_used status"
+    ),
+    "Pilot": "successes rollouts prompt_id stratum temperature response_tokens dropped notes",
+    "Budget": "rollouts steps prompts_per_step rollouts_per_step",
+    "CostModel": "prompt_rollouts",
+    "KappaRange": "low high",
+    "Plan": (
+        "objective recommended frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
+        "assumptions fit"
+    ),
+    "EffectiveBatch": (
+        "prompts_per_step group_size dead_fraction mixed_groups live_rollouts mixed_groups_mean_interval "
+        "dead_batch_probability dead"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_parameters(name: str) -> None:
+    assert list(inspect.signature(getattr(gp, name)).parameters) == FUNCTIONS[name].split()
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_fields(name: str) -> None:
+    record = getattr(gp, name)
+    assert [f.name for f in dataclasses.fields(record) if not f.name.startswith("_")] == RECORDS[name].split()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(object.__new__(record), RECORDS[name].split()[0], 1)
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert sorted(set(gp.__all__) - {"__version__"}) == sorted(gp._PUBLIC)
+    for name in gp._PUBLIC:
+        assert inspect.getdoc(getattr(gp, name)), name
+    assert set(dir(gp)) >= set(gp.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        gp.nope  # noqa: B018
+
+
+def test_errors_refine_builtins_and_carry_exit_codes() -> None:
+    for error, builtin, code in (
+        (gp.DomainError, ValueError, 2),
+        (gp.PilotFormatError, ValueError, 1),
+        (gp.PilotError, ValueError, 1),
+        (gp.InfeasiblePlanError, ValueError, 3),
+        (gp.FitError, RuntimeError, 1),
+        (gp.MissingExtraError, ImportError, 1),
+    ):
+        assert issubclass(error, gp.GrpoPlanError)
+        assert issubclass(error, builtin)
+        assert error.exit_code == code
