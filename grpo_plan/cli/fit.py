@@ -147,7 +147,7 @@ def _print(
     mean = fitted.mean_pass_rate_interval(level)
     out.print(f"Pilot   {pilot_line(fitted.pilot)}")
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
-    out.print(f"Beta    {_beta_line(fitted)}")
+    say(out, _beta_line(fitted), "Beta    ")
     for status in fitted.statuses:
         say(out, f"{status.name}: {status.sentence}", "Status  ")
     out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({level:.0%} intervals)\n")
@@ -181,7 +181,7 @@ def _print(
 def _beta_line(fitted: PassRateFit) -> str:
     p = fitted.parameters
     if p["a"] is not None and p["b"] is not None:
-        errors = "" if p["a_standard_error"] is None else " (standard error of the shape)"
+        errors = "" if p["a_standard_error"] is None else " (standard errors)"
         a = f"{p['a']:.5g}" + (f" +- {p['a_standard_error']:.2g}" if p["a_standard_error"] is not None else "")
         b = f"{p['b']:.5g}" + (f" +- {p['b_standard_error']:.2g}" if p["b_standard_error"] is not None else "")
         return f"a = {a}, b = {b}{errors}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.pilot import Pilot
 from grpo_plan.readers.columns import ColumnMap
-from grpo_plan.readers.values import RATE_TOLERANCE, NotAReward, number_of, rewards_of, shown, text_of
+from grpo_plan.readers.values import RATE_TOLERANCE, NotAReward, number_of, numbers_of, rewards_of, shown, texts_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -144,20 +144,16 @@ def long_cells(
             "pass/fail word (true/false, C/I). Name another column with --reward-column."
         ) from None
     scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
-    prompts = columns["prompt"]
-    if set(map(type, prompts)) != {str}:
-        prompts = [text_of(p) for p in prompts]
     tally.dropped.update(_nonzero(non_finite_reward=infinite, missing_reward=int((~scored).sum()) - infinite))
-    tokens = [number_of(t) for t in columns["response_tokens"]] if "response_tokens" in columns else None
     frame = pl.DataFrame(
         {
-            "prompt": pl.Series(prompts, dtype=pl.String),
+            "prompt": _text_series(columns["prompt"], len(rewards)),
             "stratum": _text_series(columns.get("stratum"), len(rewards)),
             "temperature": _number_series(columns.get("temperature"), len(rewards)),
             "policy": _text_series(columns.get("policy"), len(rewards)),
             "scored": scored,
             "passed": passed,
-            "tokens": pl.Series(tokens or [None] * len(rewards), dtype=pl.Float64),
+            "tokens": _number_series(columns.get("response_tokens"), len(rewards)),
         }
     )
     unnamed = frame["prompt"].null_count()
@@ -210,7 +206,7 @@ def wide_cells(
     prompts = columns.get("prompt") or [f"row {tally.rows + i + 1}" for i in range(size)]
     frame = pl.DataFrame(
         {
-            "prompt": pl.Series([text_of(p) for p in prompts], dtype=pl.String),
+            "prompt": _text_series(prompts, size),
             "stratum": _text_series(columns.get("stratum"), size),
             "temperature": _number_series(columns.get("temperature"), size),
             "policy": _text_series(columns.get("policy"), size),
@@ -245,13 +241,15 @@ def _successes(rate: float, total: int, place: str, name: str) -> float:
 def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     import polars as pl
 
-    return pl.Series([None] * size if values is None else [text_of(v) for v in values], dtype=pl.String)
+    return pl.Series([None] * size if values is None else texts_of(values), dtype=pl.String)
 
 
 def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     import polars as pl
 
-    return pl.Series([None] * size if values is None else [number_of(v) for v in values], dtype=pl.Float64)
+    if values is None:
+        return pl.Series([None] * size, dtype=pl.Float64)
+    return pl.Series(numbers_of(values)).fill_nan(None)
 
 
 def _nonzero(**counts: int) -> Iterable[str] | Mapping[str, int]:

@@ -18,7 +18,7 @@ from typing import IO, BinaryIO, cast
 
 from grpo_plan.errors import PilotFormatError
 
-HEAD_BYTES = 1 << 16
+HEAD_BYTES = 1 << 18
 TABLE_SUFFIXES = frozenset(".jsonl .ndjson .json .csv .tsv .parquet .pq .arrow .feather .ipc".split())
 BINARY_MAGIC = {
     b"PK\x03\x04": "a zip archive",
@@ -109,10 +109,11 @@ def _table_suffix(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sniffed:
-    """What a stream holds: ``kind`` of table, its plain bytes, and the column separator of delimited text."""
+    """What a stream holds: ``kind`` of table, its plain bytes, the first of them, and the separator of its columns."""
 
     kind: str
     stream: BinaryIO
+    head: bytes
     separator: str = ","
     compressed: bool = False
 
@@ -125,7 +126,7 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
         PilotFormatError: The file is empty, damaged, binary, not UTF-8, or cannot be opened.
     """
     try:
-        raw: BinaryIO = file.path.open("rb") if file.path is not None else sys.stdin.buffer
+        raw: BinaryIO = file.path.open("rb", HEAD_BYTES) if file.path is not None else sys.stdin.buffer
     except OSError as error:
         raise PilotFormatError(f"{file.name}: cannot be opened ({error.strerror}).") from None
     try:
@@ -135,7 +136,7 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
         if plain is not None:
             stream, head = _peek(plain)
         kind, separator = sniff(head, file.name)
-        yield Sniffed(kind=kind, stream=stream, separator=separator, compressed=compressed)
+        yield Sniffed(kind=kind, stream=stream, head=head, separator=separator, compressed=compressed)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise PilotFormatError(f"{file.name}: the compressed data end too early or are damaged ({error}).") from None
     except UnicodeDecodeError as error:
@@ -206,6 +207,11 @@ class _HeadThenRest(io.RawIOBase):
 
 
 def _peek(stream: IO[bytes]) -> tuple[BinaryIO, bytes]:
+    """The first bytes of a stream, and a stream that still starts with them."""
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO) and stream.seekable():
+        head = stream.read(HEAD_BYTES)
+        stream.seek(0)
+        return stream, head
     head = b""
     while len(head) < HEAD_BYTES and (piece := stream.read(HEAD_BYTES - len(head))):
         head += piece

@@ -22,8 +22,6 @@ from grpo_plan.readers.jsonlines import (
     sample_of,
 )
 
-SAMPLE_BYTES = 1 << 18
-
 
 def read_pilot(
     source: object,
@@ -143,8 +141,7 @@ def _count_json(
     progress: Callable[[int], None] | None,
 ) -> None:
     stream: Any = sniffed.stream
-    head = stream.peek(SAMPLE_BYTES)
-    sample = sample_of(head, name, sniffed.kind)
+    sample = sample_of(sniffed.head, name, sniffed.kind)
     for column in options.where:
         if column not in sample.columns:
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {sample.listing}.")

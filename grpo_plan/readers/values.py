@@ -77,6 +77,22 @@ def number_of(value: object) -> float | None:
     return None if number is None or not np.isfinite(number) else number
 
 
+def numbers_of(values: Sequence[object]) -> NDArray[np.float64]:
+    """Plain numbers of a batch, NaN where missing or no number."""
+    if set(map(type, values)) <= NUMERIC_TYPES:
+        numbers = np.array(values, dtype=np.float64)
+    else:
+        numbers = np.array([np.nan if (x := number_of(v)) is None else x for v in values], dtype=np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def texts_of(values: Sequence[object]) -> list[str | None]:
+    """Texts of a batch, None where missing."""
+    if set(map(type, values)) == {str} and "" not in values:
+        return list(values)  # type: ignore[arg-type]
+    return [text_of(v) for v in values]
+
+
 def text_of(value: object) -> str | None:
     """A prompt or a name as text: chat messages and other structures become canonical JSON; None if missing."""
     if value is None or (isinstance(value, float) and np.isnan(value)):

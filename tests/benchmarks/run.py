@@ -1,0 +1,160 @@
+"""Speed as ratios against a named peer or limit, both measured in this run.
+
+``python -m tests.benchmarks.run [NAME ...]`` prints one line a measurement; without names all of them. Times are medians
+of alternating runs, so a machine that slows down slows both. Nothing here asserts: tests never depend on the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Job = Callable[[], object]
+
+
+def medians(ours: Job, peer: Job, runs: int) -> tuple[float, float, float]:
+    """Median seconds of both, and the median of the ratios run by run, after one warm-up each."""
+    ours(), peer()
+    pairs = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        ours()
+        middle = time.perf_counter()
+        peer()
+        pairs.append((middle - start, time.perf_counter() - middle))
+    ratio = statistics.median(a / b for a, b in pairs)
+    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs), ratio
+
+
+def report(name: str, ours: Job, peer_name: str, peer: Job, *, runs: int = 9) -> None:
+    """One line: our time, the peer's, and ours over the peer's."""
+    mine, theirs, ratio = medians(ours, peer, runs)
+    print(f"{name:46} {mine * 1e3:10.2f} ms   {peer_name:34} {theirs * 1e3:10.2f} ms   ratio {ratio:.3g}")
+
+
+def process(*words: str) -> Job:
+    """A whole Python process."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    return lambda: subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
+
+
+def start_up() -> None:
+    """Cold start of the smallest command; bar 2.5."""
+    words = ("-m", "grpo_plan", "mixed", "--pass-rate", "0.2", "--group-size", "4")
+    report("grpo-plan mixed, cold", process(*words), 'python -c "import numpy"', process("-c", "import numpy"), runs=15)
+
+
+def main_job() -> None:
+    """Cold fit and plan of a 10,000-prompt pilot, against a limit of 1.5 s; bar 1."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_rollouts(Path(folder) / "pilot.jsonl", prompts=10_000, rollouts=8, text=0)
+        for command in (["fit"], ["plan", "--budget-rollouts", "2e6", "--steps", "500"]):
+            job = process("-m", "grpo_plan", command[0], str(path), *command[1:])
+            report(
+                f"grpo-plan {command[0]}, 80,000 rollouts, cold", job, "limit 1.5 s", lambda: time.sleep(1.5), runs=3
+            )
+
+
+def fitting() -> None:
+    """Beta-binomial maximum likelihood, counting included, against scipy.stats.fit; bar 200 at 1e3, 10,000 at 1e5."""
+    from scipy import stats
+
+    from grpo_plan.fitting import fit_pass_rates
+    from grpo_plan.pilot import Pilot
+
+    rng = np.random.default_rng(0)
+    bounds = {"n": (8, 8), "a": (0.01, 100.0), "b": (0.01, 100.0)}
+    for prompts, runs in ((1_000, 5), (100_000, 1)):
+        k = rng.binomial(8, rng.beta(0.3, 0.3, prompts))
+        report(
+            f"fit, {prompts:,} prompts x 8",
+            lambda k=k: fit_pass_rates(Pilot.from_counts(k, 8)),  # type: ignore[misc]
+            "scipy.stats.fit(betabinom)",
+            lambda k=k: stats.fit(stats.betabinom, k, bounds),  # type: ignore[misc]
+            runs=runs,
+        )
+
+
+def counting() -> None:
+    """Rollouts to counts against the bare engine scan of the same two columns; bar 1.25 (0.8 of its speed)."""
+    import polars as pl
+
+    from grpo_plan.readers import read_pilot
+
+    with tempfile.TemporaryDirectory() as folder:
+        for text in (0, 2_000):
+            path = write_rollouts(
+                Path(folder) / f"{text}.jsonl", prompts=20_000, rollouts=10 if text else 40, text=text
+            )
+            columnar = path.with_suffix(".parquet")
+            pl.read_ndjson(path).write_parquet(columnar)
+            for file, scan in (
+                (path, pl.scan_ndjson(path, schema={"prompt_id": pl.String, "reward": pl.Int64})),
+                (columnar, pl.scan_parquet(columnar)),
+            ):
+                size = file.stat().st_size / 1e6
+                report(
+                    f"read {file.suffix[1:]}, {size:.0f} MB, {text} B of text a row",
+                    lambda file=file: read_pilot(file),  # type: ignore[misc]
+                    "polars scan, group-by, 2 columns",
+                    lambda scan=scan: (
+                        scan.group_by("prompt_id")  # type: ignore[misc]
+                        .agg(pl.len(), pl.col("reward").sum())
+                        .collect(engine="streaming")
+                    ),
+                    runs=5,
+                )
+
+
+def memory() -> None:
+    """Peak memory of reading JSONL of two sizes with the same prompts, each in a process of its own; bar 1."""
+    with tempfile.TemporaryDirectory() as folder:
+        peaks = []
+        for rollouts in (5, 50):
+            path = write_rollouts(Path(folder) / f"{rollouts}.jsonl", prompts=10_000, rollouts=rollouts, text=1_000)
+            process("-m", "grpo_plan", "fit", str(path))()
+            peaks.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3)
+        print(f"peak memory of fit: {peaks[0]:.0f} MB; of ten times the rollouts: {peaks[1]:.0f} MB")
+
+
+def write_rollouts(path: Path, *, prompts: int, rollouts: int, text: int) -> Path:
+    """A JSONL file of rollouts in shuffled order."""
+    rng = np.random.default_rng(1)
+    rates = rng.beta(0.35, 0.7, prompts)
+    order = rng.permutation(np.repeat(np.arange(prompts), rollouts))
+    rewards = rng.random(order.size) < rates[order]
+    body = "".join(rng.choice(list("abcdefgh ij"), text)) if text else ""
+    with path.open("w", encoding="utf-8") as file:
+        for prompt, reward in zip(order, rewards, strict=True):
+            row = {"prompt_id": f"p{prompt}", "completion": body, "reward": int(reward)}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+MEASUREMENTS: dict[str, Callable[[], None]] = {
+    "start-up": start_up,
+    "main-job": main_job,
+    "fitting": fitting,
+    "counting": counting,
+    "memory": memory,
+}
+
+
+def main() -> None:
+    """Run the named measurements, or all."""
+    for name in sys.argv[1:] or MEASUREMENTS:
+        MEASUREMENTS[name]()
+
+
+if __name__ == "__main__":
+    main()
