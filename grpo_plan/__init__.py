@@ -29,7 +29,7 @@ _PUBLIC = {
     "Pilot": "pilot",
     "PilotError": "errors",
     "PilotFormatError": "errors",
-    "Plan": "planning.group_size",
+    "Plan": "planning.plan",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "dead_probability": "groups",
@@ -120,7 +120,8 @@ if TYPE_CHECKING:
         rare_mode_miss_probability,
     )
     from grpo_plan.pilot import Pilot
-    from grpo_plan.planning.group_size import Plan, plan_group_size
+    from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
     from grpo_plan.readers.pilot_reader import read_pilot

@@ -83,6 +83,12 @@ def as_level(level: object) -> float:
     return float(level)
 
 
+def require(value: object, kind: type, name: str, hint: str) -> None:
+    """One line where an object of another type was passed."""
+    if not isinstance(value, kind):
+        raise DomainError(f"{name} must be a {kind.__name__}; got {type(value).__name__}. {hint}")
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
-from grpo_plan._validate import as_count, as_one_group_size, as_probability
+from grpo_plan._validate import as_count, as_one_group_size, as_probability, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.result import DeadFraction, PassRateFit
 from grpo_plan.groups import dead_probability, mixed_probability
@@ -62,8 +62,8 @@ class EffectiveBatch:
     mixed_groups_mean_interval: tuple[float, float] | None
     dead_batch_probability: float
     dead: DeadFraction | None
-    _counts: NDArray[np.int64]
-    _weights: Floats
+    _counts: NDArray[np.int64] = field(repr=False)
+    _weights: Floats = field(repr=False)
 
     def probability_fewer_than(self, mixed_groups: int) -> float:
         """Chance that a step has fewer than ``mixed_groups`` mixed groups (theory.md, eq. 23)."""
@@ -91,6 +91,7 @@ def effective_batch(fit: PassRateFit, *, prompts_per_step: int, group_size: int,
     >>> round(batch.mixed_groups.mean, 6), batch.mixed_groups.p05, batch.mixed_groups.p95
     (20.0, 14.0, 27.0)
     """
+    require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
     n = as_count(prompts_per_step, "prompts_per_step", maximum=MAX_PROMPTS_PER_STEP)
     g = as_count(group_size, "group_size", minimum=2)
     dead = fit.dead(g, level)

@@ -131,6 +131,13 @@ class Pilot:
         kept = {name: _lock(c[keep]) if c is not None else None for name, c in columns.items()}
         return cls(successes=_lock(k[keep]), rollouts=_lock(n[keep]), dropped=lost, notes=tuple(notes), **kept)
 
+    def __repr__(self) -> str:
+        """Size and mean, not the arrays."""
+        return (
+            f"Pilot(prompts={self.prompts}, total_rollouts={self.total_rollouts}, "
+            f"mean_pass_rate={self.mean_pass_rate:.4f}, dropped={dict(self.dropped)})"
+        )
+
     @property
     def prompts(self) -> int:
         """Number of prompts M."""

@@ -66,8 +66,11 @@ def plot_dead_fraction(
         fails, total = (np.array([getattr(d, part) for d in known]) for part in ("all_fail", "value"))
         ax.fill_between(x, 0, fails, color=SKY, alpha=0.75, lw=0, label="all-fail part")
         ax.fill_between(x, fails, total, facecolor="white", edgecolor=SKY, hatch="///", lw=0, label="all-pass part")
-        rates = fit.beta.rates
-        ax.plot(x, rates.dead(x), color=BLUE, lw=1.6, label="Beta fit")
+        curve, inside = fit.beta.rates.dead(x), x <= max(fit.max_measured_group_size, 2)
+        ax.plot(x[inside], curve[inside], color=BLUE, lw=1.6, label="Beta fit (dashed: no interval yet)")
+        outside = x >= fit.max_measured_group_size
+        if outside.sum() > 1:
+            ax.plot(x[outside], curve[outside], color=BLUE, lw=1.6, ls=(0, (4, 2)))
     if measured:
         middle = np.array([d.value for d in measured])
         bars = np.abs(np.array([[d.low, d.high] for d in measured], dtype=np.float64).T - middle)
@@ -81,7 +84,7 @@ def plot_dead_fraction(
     limit = fit.max_measured_group_size
     if 1 < limit < largest:
         ax.axvline(limit, color=GREY, lw=0.8, ls=":")
-        ax.text(limit * 1.06, 1.0, f"n = {limit}: beyond, extrapolated", color=GREY, fontsize=8, va="top")
+        ax.text(limit * 1.04, 1.0, f"pilot: n = {limit}", color=GREY, fontsize=7, va="top", rotation=90)
     ax.set_xscale("log", base=2)
     ticks = [2**i for i in range(1, 12) if 2**i <= largest]
     ax.set_xticks(ticks, [str(t) for t in ticks])
@@ -93,7 +96,7 @@ def plot_dead_fraction(
         ylabel="share of groups",
     )
     ax.set_title("Dead groups: all rewards agree")
-    ax.legend(loc="upper right", bbox_to_anchor=(1.0, 0.95))
+    _legend(ax)
     return ax
 
 
@@ -128,13 +131,13 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
     p = np.linspace(width / 6, 1.0 - width / 6, 400)
     density = rates.density(p)
     if density is not None and known:
-        ax.plot(p, density * width, color=BLUE, lw=1.6, label="Beta density of the true pass rate")
+        ax.plot(p, density * width, color=BLUE, lw=1.6, label="Beta density of the true pass rate, scaled")
     ax.set(xlim=(-0.7 * width, 1 + 0.7 * width), xlabel="pass rate of a prompt", ylabel="share of prompts")
     ax.set_ylim(0, 1.18 * float(max(observed.max() / pilot.prompts, 0.05)))
     shape = rates.shape
     fitted = f": Beta({shape[0]:.3g}, {shape[1]:.3g})" if shape and known else ""
     ax.set_title(f"Prompts differ{fitted}")
-    ax.legend(loc="upper right")
+    _legend(ax)
     return ax
 
 
@@ -173,6 +176,14 @@ def _figure(panels: int) -> Figure:
 
 def _axes(ax: Axes | None) -> Axes:
     return _figure(1).axes[0] if ax is None else ax
+
+
+def _legend(ax: Axes) -> None:
+    """A legend that shrinks with the axes, down to 5 points."""
+    box, dpi = ax.get_window_extent(), ax.figure.dpi
+    width, height = box.width / dpi, box.height / dpi
+    size = float(np.clip(8.0 * min(width / 3.8, height / 2.6), 5.0, 8.0))
+    ax.legend(loc="upper right", fontsize=size, frameon=False, labelspacing=0.4)
 
 
 def _sizes(largest: int) -> list[int]:

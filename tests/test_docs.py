@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -61,6 +64,26 @@ def test_the_quick_start_is_two_commands_and_ci_runs_both_as_printed() -> None:
     ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert '"$(readme_command 0)"' in ci
     assert '"$(readme_command 1)"' in ci
+
+
+def test_every_json_key_is_documented(example_file: Path) -> None:
+    page = (ROOT / "docs/json.md").read_text(encoding="utf-8")
+    for command in (["fit"], ["plan", "--rollouts-per-step", "512"]):
+        words = [sys.executable, "-m", "grpo_plan", command[0], str(example_file), *command[1:], "--json"]
+        body = json.loads(subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+        for key in keys_of(body):
+            stem = key.removesuffix("_low").removesuffix("_high").removesuffix("_standard_error")
+            assert f"`{key}`" in page or f"`{stem}`" in page or key in page, key
+
+
+def keys_of(value: object) -> set[str]:
+    """Every key of a document, but for those that are data (reasons, status names)."""
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value)) if value else set()
+    if isinstance(value, dict):
+        inner = (keys_of(v) for k, v in value.items() if k not in ("dropped", "statuses"))
+        return set(value).union(*inner)
+    return set()
 
 
 def test_the_version_is_one() -> None:

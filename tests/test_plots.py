@@ -30,7 +30,7 @@ def test_dead_fraction_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> N
     assert points[:, 0].tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert points[-1, 1] == pytest.approx(example_fit.dead(8).value)
     assert ax.get_xscale() == "log"
-    assert {"all-fail part", "all-pass part", "Beta fit", "plug-in k/n (too high)"} <= {
+    assert {"all-fail part", "all-pass part", "Beta fit (dashed: no interval yet)", "plug-in k/n (too high)"} <= {
         text.get_text()
         for text in ax.get_legend().get_texts()  # type: ignore[union-attr]
     }

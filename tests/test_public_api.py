@@ -43,7 +43,7 @@ RECORDS = {
     "CostModel": "prompt_rollouts",
     "KappaRange": "low high",
     "Plan": (
-        "objective recommended frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
+        "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
         "assumptions fit"
     ),
     "EffectiveBatch": (

@@ -251,7 +251,7 @@ def test_where_keeps_rows(tmp_path: Path, kind: str) -> None:
         read_pilot(source)
     with pytest.raises(PilotFormatError, match=r"no column 'nope' \(asked for by --where\)"):
         read_pilot(source, where={"nope": "x"})
-    with pytest.raises(PilotFormatError, match="no rollout could be counted"):
+    with pytest.raises(PilotFormatError, match=r"no row fits --where. Values among the first rows: model: x, y."):
         read_pilot(source, where={"model": "z"})
 
 

@@ -59,6 +59,15 @@ def test_a_published_beta_of_pythia() -> None:
     assert BetaPassRates.from_shape(0.2955, 12.365).dead(8) == pytest.approx(0.8600, abs=1e-4)
 
 
+def test_how_far_off_the_iid_formula_is(real_data: Path) -> None:
+    """The README's 1.4 to 61 times at G = 8, on these five sets and the example."""
+    ratios = [fit_of(real_data, file, where).dead(8) for file, where, _, _ in SETS]
+    ratios.append(fit_of(real_data, ONE_SHOT, {"visit": "0"}).dead(8))
+    times = sorted((d.value or 0.0) / d.iid for d in ratios)
+    assert times[0] == pytest.approx(1.4, abs=0.05)
+    assert times[-1] == pytest.approx(61, abs=0.5)
+
+
 @pytest.mark.parametrize(("file", "where", "dead", "iid"), SETS, ids=IDS)
 def test_errors_of_each_estimator_from_eight_rollouts(
     real_data: Path, file: str, where: dict[str, str], dead: tuple[float, ...], iid: float

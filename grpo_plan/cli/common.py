@@ -121,10 +121,13 @@ def parse_group_sizes(text: str) -> list[int]:
     >>> parse_group_sizes("2, 4,8")
     [2, 4, 8]
     """
-    sizes = [parse_whole(part, "--group-sizes") for part in text.split(",") if part.strip()]
+    try:
+        sizes = sorted({parse_whole(part, "") for part in text.split(",") if part.strip()})
+    except DomainError:
+        sizes = []
     if not sizes:
-        raise DomainError("--group-sizes must be whole numbers separated by commas, e.g. 2,4,8; got none.")
-    return sorted(set(sizes))
+        raise DomainError(f"--group-sizes must be whole numbers separated by commas, e.g. 2,4,8; got {text!r}.")
+    return sizes
 
 
 def parse_whole(text: str, name: str) -> int:

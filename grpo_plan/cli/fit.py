@@ -127,9 +127,11 @@ def model_json(fitted: PassRateFit) -> dict[str, Any]:
 
 def pilot_line(pilot: Pilot) -> str:
     """Size of a pilot in words."""
+    from grpo_plan.cli.numbers import plural
+
     low, high = int(pilot.rollouts.min()), int(pilot.rollouts.max())
     each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
-    return f"{pilot.prompts:,} prompts, {pilot.total_rollouts:,} rollouts ({each})"
+    return f"{plural(pilot.prompts, 'prompt')}, {plural(pilot.total_rollouts, 'rollout')} ({each})"
 
 
 def _print(
@@ -193,6 +195,7 @@ def _beta_line(fitted: PassRateFit) -> str:
 
 
 def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
+    from grpo_plan.cli.numbers import plural
     from grpo_plan.fitting.status import FitStatus
 
     largest, mean = fitted.max_measured_group_size, fitted.mean_pass_rate
@@ -206,7 +209,8 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
     if any(d.status is FitStatus.EXTRAPOLATED for d in dead):
         beyond = next(d.group_size for d in dead if d.status is FitStatus.EXTRAPOLATED)
         lines.append(
-            f"* EXTRAPOLATED: beyond the pilot's {largest} rollouts per prompt; a Beta fit, with no interval yet."
+            f"* EXTRAPOLATED: beyond the pilot's {plural(largest, 'rollout')} per prompt; a Beta fit, no interval yet. "
+            "Where some prompts always fail or always pass it is too low, by up to a factor of 2."
         )
         cap = fitted.dead(largest) if largest > 1 else None
         if cap is not None and cap.high is not None:
@@ -225,19 +229,19 @@ def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFracti
     sizes = [d.group_size for d in strata[0][2]]
     limit = min(8, *(part.max_measured_group_size for _, part, _ in strata))
     chosen = max((i for i, size in enumerate(sizes) if size <= limit), default=0)
-    out.print(f"\nBy stratum ({level:.0%} intervals)\n")
+    out.print(f"\nBy stratum, at G = {sizes[chosen]} ({level:.0%} intervals; every G with --json)\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("stratum", overflow="ellipsis", max_width=22, no_wrap=True)
-    table.add_column("prompts", justify="right")
-    table.add_column("mean pass rate", no_wrap=True)
-    table.add_column(f"D({sizes[chosen]})", no_wrap=True)
-    for name, part, rows in strata[:MAX_STRATA]:
-        mean, d = part.mean_pass_rate_interval(level), rows[chosen]
+    table.add_column("stratum", overflow="ellipsis", max_width=12, no_wrap=True)
+    for name in ("dead", "all-fail", "all-pass"):
+        table.add_column(name, no_wrap=True)
+    for name, _, rows in strata[:MAX_STRATA]:
+        d = rows[chosen]
+        fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
         table.add_row(
             name,
-            f"{part.pilot.prompts:,}",
-            with_interval(mean.value, mean.low, mean.high),
             with_interval(d.value, d.low, d.high),
+            with_interval(d.all_fail, *fails),
+            with_interval(d.all_pass, *passes),
         )
     print_table(out, table)
     if len(strata) > MAX_STRATA:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from grpo_plan.batches import CountSummary, EffectiveBatch
-from grpo_plan.fitting.result import METHODS, DeadFraction
+from grpo_plan.fitting.result import DeadFraction
 
 
 def rate(value: float | None) -> str:
@@ -33,6 +34,33 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
     return rate(value) if low is None or high is None else f"{rate(value)} [{low:.3f}, {high:.3f}]"
 
 
+def few(value: float) -> str:
+    """A mean count: one decimal below 100, none above.
+
+    >>> few(3.78), few(74.36), few(335.7)
+    ('3.8', '74.4', '336')
+    """
+    return f"{value:,.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
+def few_at_least(value: float) -> str:
+    """A lower limit of a count, rounded down to the digits shown.
+
+    >>> few_at_least(3.78), few_at_least(335.7)
+    ('3.7', '335')
+    """
+    return f"{math.floor(10 * value) / 10:,.1f}" if value < 100 else f"{math.floor(value):,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "prompt"), plural(1209, "prompt")
+    ('1 prompt', '1,209 prompts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def dead_json(dead: DeadFraction) -> dict[str, Any]:
     """A dead fraction as in the contract."""
     passes, fails = dead.all_pass_interval or (None, None), dead.all_fail_interval or (None, None)
@@ -53,7 +81,7 @@ def dead_json(dead: DeadFraction) -> dict[str, Any]:
         "plug_in": dead.plug_in,
         "jensen_gap": dead.jensen_gap,
         "identified": list(dead.identified) if dead.identified else None,
-        "method": METHODS[dead.method],
+        "method": dead.method,
         "prompts_used": dead.prompts_used,
         "status": dead.status.name,
     }

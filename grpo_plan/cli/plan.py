@@ -20,7 +20,7 @@ from grpo_plan.cli.common import (
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
-    from grpo_plan.planning.group_size import Plan, PlannedDesign
+    from grpo_plan.planning.plan import Plan, PlannedDesign
 
 Whole = str | None
 
@@ -51,7 +51,8 @@ def plan(
 ) -> None:
     """Choose group size and prompts per step under a budget, with the reasons.
 
-    Give --budget-rollouts and one of --steps, --prompts-per-step, --rollouts-per-step; what is left out is solved for.
+    Give --budget-rollouts and at least one of --steps, --prompts-per-step, --rollouts-per-step, or --rollouts-per-step
+    alone; what is left out is solved for.
 
     Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500
     """
@@ -120,6 +121,7 @@ def _document(chosen: Plan, level: float) -> dict[str, Any]:
         "objective": chosen.objective,
         "estimator": chosen.estimator,
         "recommended": _row(chosen.recommended),
+        "least_regret_group_size": chosen.least_regret.design.group_size,
         "flat_range": list(chosen.flat_range),
         "kappa": {"low": kappa.low, "high": kappa.high, "measured": kappa.measured},
         "sensitivity": [

@@ -8,11 +8,12 @@ from rich.table import Table
 
 from grpo_plan.cli.common import console, print_table, say
 from grpo_plan.cli.fit import pilot_line
-from grpo_plan.cli.numbers import chance, rate, with_interval
+from grpo_plan.cli.numbers import chance, few, few_at_least, plural, rate, with_interval
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.planning.group_size import Plan, PlannedDesign
+from grpo_plan.planning.plan import Plan, PlannedDesign
 
 SHOWN_SIZES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+WORTH_A_COLUMN = 1e-4  # chance of an all-dead step
 
 
 def print_plan(chosen: Plan, level: float) -> None:
@@ -43,7 +44,7 @@ def print_plan(chosen: Plan, level: float) -> None:
 def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     best, batch = chosen.recommended, chosen.recommended.batch
     design, dead, mixed = best.design, best.dead, batch.mixed_groups
-    run = "" if design.steps is None else f", {design.steps:,} steps"
+    run = "" if design.steps is None else f", {plural(design.steps, 'step')}"
     used = "" if design.rollouts is None else f"; uses {design.rollouts:,}"
     mean_rate = chosen.fit.mean_pass_rate_interval(level)
     note = "EXTRAPOLATED beyond the pilot's n, no interval yet" if dead.low is None else f"{level:.0%} interval"
@@ -51,25 +52,27 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     if interval is None:
         sure = _at_least(chosen, design.prompts_per_step, level)
     else:
-        sure = f"; mean between {interval[0]:,.0f} and {interval[1]:,.0f} ({level:.0%})"
+        sure = f"; mean between {few_at_least(interval[0])} and {few(interval[1])} ({level:.0%})"
+    step = f"{plural(design.prompts_per_step, 'prompt')} a step ({plural(design.rollouts_per_step, 'rollout')})"
     lines = [
-        ("Plan", f"G = {design.group_size}, {_step(design.prompts_per_step, design.rollouts_per_step)}{run}"),
+        ("Plan", f"G = {design.group_size}, {step}{run}"),
         ("Budget", f"{chosen.binding_constraint}{used}"),
         ("Pilot", pilot_line(chosen.fit.pilot)),
         ("", f"mean pass rate {with_interval(mean_rate.value, mean_rate.low, mean_rate.high)}"),
+        *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s is not FitStatus.OK),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),
         (
             "Mixed",
-            f"{mixed.mean:,.0f} of {design.prompts_per_step:,} groups a step, {mixed.p05:,.0f} to {mixed.p95:,.0f} "
+            f"{few(mixed.mean)} of {design.prompts_per_step:,} groups a step, {mixed.p05:,.0f} to {mixed.p95:,.0f} "
             f"in 9 of 10 steps{sure}",
         ),
         (
             "",
-            f"{batch.live_rollouts.mean:,.0f} live rollouts a step; chance that a step is all dead "
+            f"{few(batch.live_rollouts.mean)} live rollouts a step; chance that a step is all dead "
             f"{chance(batch.dead_batch_probability)}",
         ),
-        ("Flat", f"G = {chosen.flat_range[0]} to {chosen.flat_range[1]} {_flat_meaning(chosen)}"),
+        ("Flat", _flat(chosen)),
     ]
     if best.noise_to_signal is not None:
         lines.append(("NSR", _noise_to_signal(best.noise_to_signal)))
@@ -82,17 +85,16 @@ def _at_least(chosen: Plan, prompts: int, level: float) -> str:
     text = "; the uncertainty of D comes on top"
     if last.high is None or last.group_size < 2:
         return text
-    return f"{text} (mean at least {prompts * (1.0 - last.high):,.0f}, since D never rises with G)"
+    return f"{text} (mean at least {few_at_least(prompts * (1.0 - last.high))}, since D never rises with G)"
 
 
-def _step(prompts: int, rollouts: int) -> str:
-    return f"{prompts:,} prompt{'' if prompts == 1 else 's'} a step ({rollouts:,} rollouts)"
-
-
-def _flat_meaning(chosen: Plan) -> str:
+def _flat(chosen: Plan) -> str:
+    low, high = chosen.flat_range
+    if low == high:
+        return f"no other G of the table comes within 10 points of G = {low}"
     if chosen.kappa.measured:
-        return "make within 10 % of the best progress; the upper end is optimistic"
-    return "are about as safe over the range of kappa; the upper end is optimistic"
+        return f"G = {low} to {high} make within 10 % of the best progress; the upper end is optimistic"
+    return f"G = {low} to {high} have a worst case within 10 points of the best one's; the upper end is optimistic"
 
 
 def _noise_to_signal(ends: tuple[float, float]) -> str:
@@ -103,58 +105,73 @@ def _noise_to_signal(ends: tuple[float, float]) -> str:
 
 
 def _reasons(chosen: Plan) -> list[str]:
-    best, kappa = chosen.recommended, chosen.kappa
+    best, kappa, exact = chosen.recommended, chosen.kappa, chosen.least_regret
     if chosen.objective == "max-dead":
         return [
-            "Smallest group size whose dead fraction is at most the limit. A low dead fraction is not a goal in "
-            "itself: see what signal picks below."
+            "Smallest of the group sizes below whose dead fraction is at most the limit. A low dead fraction is not a "
+            "goal in itself: see what signal picks."
         ]
+    same = len({a.group_size for a in chosen.sensitivity}) == 1
     if kappa.measured:
-        lines = [f"Most progress per rollout at kappa = {kappa.low:g} (estimator {chosen.estimator})."]
+        lines = [f"Most progress within the budget at kappa = {kappa.low:g} (estimator {chosen.estimator})."]
+    elif same:
+        lines = [
+            f"Best within the budget at every kappa from {kappa.low:g} to {kappa.high:g} "
+            f"(estimator {chosen.estimator}). Where steps and prompts a step are both fixed, the largest group that fits always is."
+        ]
     else:
         lines = [
             "kappa, the score noise over contrast, decides G, and rewards do not show it. Over "
             f"{kappa.low:g} to {kappa.high:g} this G loses least in the worst case: at most {best.worst_regret:.0%} "
-            f"of the progress per rollout of the best G (estimator {chosen.estimator})."
+            f"of the progress that the best G of the table makes within the budget (estimator {chosen.estimator})."
         ]
-    for a in chosen.sensitivity:
-        lines.append(
+    if exact is not best:
+        lines.append(f"It is taken for {exact.design.group_size} as a rounder number, at a cost of at most 1 point.")
+    if kappa.measured or not same:
+        lines += [
             f"kappa = {a.kappa:<5.3g} best G = {a.group_size}, within 10 % of it: {a.flat_low} to {a.flat_high}"
-        )
-    if not kappa.measured:
-        lines.append("A measured kappa would narrow this most: give it with --kappa VALUE.")
+            for a in chosen.sensitivity
+        ]
+    if not same:
+        lines.append("A measured kappa would narrow this most: --kappa VALUE (docs/choosing.md, section 3).")
     return lines
 
 
 def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
     kappa = chosen.kappa
-    names = ["G", "prompts", "dead", "mixed groups", "all dead", f"kappa {kappa.low:g}"]
-    names += [] if kappa.measured else [f"{kappa.high:g}"]
+    special = {chosen.recommended.design.group_size, *(a.group_size for a in chosen.sensitivity)}
+    shown = [p for p in chosen.frontier if p.design.group_size in SHOWN_SIZES or p.design.group_size in special]
+    steps = len({p.design.prompts_per_step for p in shown}) == 1 and shown[0].design.steps is not None
+    risky = any(p.batch.dead_batch_probability >= WORTH_A_COLUMN for p in shown)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    names = ["G", "steps" if steps else "prompts", "dead", "mixed groups", *(["all dead"] if risky else [])]
+    names += [f"kappa {kappa.low:g}"] if kappa.measured else [f"kappa {kappa.low:g}", f"kappa {kappa.high:g}"]
     for name in names:
         table.add_column(name, justify="left" if name == "dead" else "right", no_wrap=True)
-    for planned in chosen.frontier:
-        if planned.design.group_size in SHOWN_SIZES or planned is chosen.recommended:
-            table.add_row(*_frontier_row(planned, planned is chosen.recommended, kappa.measured))
+    for planned in shown:
+        table.add_row(*_frontier_row(planned, chosen, steps, risky))
     print_table(out, table)
+    each = "steps: of the run" if steps else "prompts: a step"
+    dead = " all dead: chance that a step has no mixed group." if risky else ""
     say(
         out,
-        f"dead: share of groups ({level:.0%} interval). mixed groups: mean a step (5 to 95 % of steps). all dead: "
-        "chance that a step has no mixed group. kappa: progress per rollout against the best G at that kappa.",
+        f"{each}. dead: share of groups ({level:.0%} interval). mixed groups: mean a step (5 to 95 % of steps).{dead} "
+        "kappa: progress within the budget against the best G at that kappa.",
         "  ",
     )
-    if any(p.dead.status is FitStatus.EXTRAPOLATED for p in chosen.frontier):
+    if any(p.dead.status is FitStatus.EXTRAPOLATED for p in shown):
         say(out, "* EXTRAPOLATED beyond the pilot's rollouts per prompt: a Beta fit, no interval yet.", "  ")
 
 
-def _frontier_row(planned: PlannedDesign, recommended: bool, one_kappa: bool) -> list[str]:
-    mixed, d = planned.batch.mixed_groups, planned.dead
+def _frontier_row(planned: PlannedDesign, chosen: Plan, steps: bool, risky: bool) -> list[str]:
+    mixed, d, design = planned.batch.mixed_groups, planned.dead, planned.design
     row = [
-        f"> {d.group_size}" if recommended else str(d.group_size),
-        f"{planned.design.prompts_per_step:,}",
+        f"> {d.group_size}" if planned is chosen.recommended else str(d.group_size),
+        f"{design.steps if steps else design.prompts_per_step:,}",
         with_interval(d.value, d.low, d.high) + ("*" if d.status is FitStatus.EXTRAPOLATED else ""),
-        f"{mixed.mean:,.0f} ({mixed.p05:,.0f}-{mixed.p95:,.0f})",
-        chance(planned.batch.dead_batch_probability),
-        f"{planned.progress_low:.2f}",
+        f"{few(mixed.mean)} ({mixed.p05:,.0f}-{mixed.p95:,.0f})",
     ]
-    return row if one_kappa else [*row, f"{planned.progress_high:.2f}"]
+    if risky:
+        row.append(chance(planned.batch.dead_batch_probability))
+    row.append(f"{planned.progress_low:.2f}")
+    return row if chosen.kappa.measured else [*row, f"{planned.progress_high:.2f}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from grpo_plan._validate import require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit, largest_measured_group_size
@@ -35,6 +36,7 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
     >>> fit.status.name, fit.max_measured_group_size
     ('OK', 8)
     """
+    require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:
         raise DomainError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}.")
     if len(pilot.temperatures) > 1:

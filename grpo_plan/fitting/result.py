@@ -88,7 +88,7 @@ class PassRateFit:
     """
 
     family: str
-    pilot: Pilot
+    pilot: Pilot = field(repr=False)
     beta: BetaBinomialFit
     statuses: tuple[FitStatus, ...]
     max_measured_group_size: int

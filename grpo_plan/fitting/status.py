@@ -8,7 +8,7 @@ from enum import Enum
 class FitStatus(Enum):
     """Status of a fit, or of one dead fraction. The value is the sentence shown to the user."""
 
-    OK = "The pilot supports this number."
+    OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."
     SINGLE_ROLLOUT = "One rollout per prompt shows the mean pass rate only; take at least 2, better 8, per prompt."
@@ -18,7 +18,10 @@ class FitStatus(Enum):
         "Passes vary less between prompts than independent rollouts would: are rollouts of a prompt cached, "
         "deduplicated or filtered?"
     )
-    EXTRAPOLATED = "Beyond the pilot's rollouts per prompt: a Beta extrapolation, without an interval yet."
+    EXTRAPOLATED = (
+        "Beyond the pilot's rollouts per prompt: a Beta extrapolation, without an interval yet. Where some prompts "
+        "always fail or always pass it is too low."
+    )
     UNKNOWN = "The pilot does not determine this number."
 
     @property

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_count, as_probability
+from grpo_plan._validate import as_count, as_probability, require
 from grpo_plan.advantages import get_estimator
-from grpo_plan.batches import EffectiveBatch, effective_batch
+from grpo_plan.batches import effective_batch
 from grpo_plan.costs import Budget, CostModel, Design, binding_constraint, design_for
 from grpo_plan.errors import DomainError, InfeasiblePlanError
-from grpo_plan.fitting.result import DeadFraction, PassRateFit
+from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.planning.plan import Alternative, KappaAnswer, Plan, PlannedDesign
 from grpo_plan.planning.signal import (
     DEFAULT_KAPPA,
     FLAT_SHARE,
@@ -30,88 +30,6 @@ OBJECTIVES = ("signal", "max-dead")
 MIN_GROUP_SIZE, MAX_GROUP_SIZE = 2, 512
 ROUND_NUMBER_TOLERANCE = 0.01
 DEFAULT_DEAD_LIMIT = 0.4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PlannedDesign:
-    """One design of the frontier and what is expected of it.
-
-    Attributes:
-        design: Group size, prompts per step, steps.
-        cost_rollouts: Cost of the run (of a step if steps are unknown) in rollouts, fixed prompt costs included.
-        dead: Dead fraction at this group size.
-        batch: Mixed groups per step.
-        progress_low: Progress relative to the best design at the low end of kappa, in [0, 1].
-        progress_high: The same at the high end.
-        worst_regret: Largest shortfall from the best design over the whole range of kappa, in [0, 1].
-        noise_to_signal: Variance of a step's gradient over its squared mean at the low and the high end of kappa
-            (theory.md, eq. 26); None unless the coherence was given.
-    """
-
-    design: Design
-    cost_rollouts: float
-    dead: DeadFraction
-    batch: EffectiveBatch
-    progress_low: float
-    progress_high: float
-    worst_regret: float
-    noise_to_signal: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KappaAnswer:
-    """Best group size at one kappa, and every group size within 10 % of it.
-
-    ``two_stage`` is the closed form of theory.md, eq. 27 (mean-centred advantages), a check on the exact search;
-    None where the pilot has under 4 rollouts a prompt.
-    """
-
-    kappa: float
-    group_size: int
-    flat_low: int
-    flat_high: int
-    two_stage: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alternative:
-    """What another objective picks; ``planned`` is None when no design of the frontier satisfies it."""
-
-    objective: str
-    planned: PlannedDesign | None
-    comment: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
-    """A recommended design, the frontier it was chosen from, and what the choice rests on.
-
-    Attributes:
-        objective: Name of the objective that chose ``recommended``.
-        recommended: The chosen design.
-        frontier: Every feasible design, by rising group size.
-        alternatives: What the other objectives pick.
-        flat_range: Group sizes about as good as the best: within 10 % of it at a given kappa; over a range of
-            kappa, with a worst regret at most 10 points above the least possible.
-        sensitivity: The answer at the ends and the middle of the kappa range.
-        kappa: The range planned for.
-        estimator: Advantage estimator planned for.
-        binding_constraint: What limits every design.
-        assumptions: What the plan takes for granted, gravest first.
-        fit: The fit that was planned on.
-    """
-
-    objective: str
-    recommended: PlannedDesign
-    frontier: tuple[PlannedDesign, ...]
-    alternatives: tuple[Alternative, ...]
-    flat_range: tuple[int, int]
-    sensitivity: tuple[KappaAnswer, ...]
-    kappa: KappaRange
-    estimator: str
-    binding_constraint: str
-    assumptions: tuple[str, ...]
-    fit: PassRateFit
 
 
 def plan_group_size(
@@ -137,8 +55,8 @@ def plan_group_size(
         estimator: ``"grpo"``, ``"dr_grpo"`` or ``"rloo"``.
         kappa: Score noise over contrast: a measured value, or a range.
         max_dead: Limit of the ``max-dead`` objective, in [0, 1].
-        group_sizes: Candidates; default 2 to 512: powers of two, three times powers of two, and the divisors of
-            the rollouts of a step.
+        group_sizes: Candidates; default 2 to 512: powers of two, three times powers of two, the divisors of the
+            rollouts of a step, and the largest that fits when steps and prompts per step are both fixed.
         cost: Cost of a group; default G rollouts.
         coherence: Mean cosine between the gradients of two prompts; 0 unless measured.
         level: Confidence level of the dead fractions.
@@ -148,6 +66,8 @@ def plan_group_size(
         InfeasiblePlanError: No design fits the budget, none satisfies ``max-dead``, or every group would be dead.
         PilotError: The pilot does not determine groups of this size.
     """
+    require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
+    require(budget, Budget, "budget", "Give Budget(rollouts=..., steps=...) or the like.")
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     limit = float(as_probability(max_dead, "max_dead"))
@@ -183,6 +103,7 @@ def plan_group_size(
     return Plan(
         objective=objective,
         recommended=chosen,
+        least_regret=min(frontier, key=lambda p: p.worst_regret),
         frontier=frontier,
         alternatives=(other,),
         flat_range=_flat_range(frontier),
@@ -212,9 +133,9 @@ def _as_kappa(kappa: KappaRange | tuple[float, float] | float) -> KappaRange:
 
 def _feasible(budget: Budget, cost: CostModel, group_sizes: Iterable[int] | None) -> list[Design]:
     if group_sizes is None:
-        candidates = candidate_group_sizes(budget.rollouts_in_a_step)
-        if budget.prompts_per_step is not None and budget.rollouts_per_step is not None:
-            candidates = tuple(sorted({*candidates, max(2, budget.rollouts_per_step // budget.prompts_per_step)}))
+        candidates = tuple(
+            sorted({*candidate_group_sizes(budget.rollouts_in_a_step), *_largest_that_fits(budget, cost)})
+        )
     else:
         candidates = tuple(sorted({as_count(g, "group_size", minimum=MIN_GROUP_SIZE) for g in group_sizes}))
         if not candidates:
@@ -228,6 +149,16 @@ def _feasible(budget: Budget, cost: CostModel, group_sizes: Iterable[int] | None
             f"{smallest} rollouts a step, needs {need:,.0f} rollouts. Raise the budget, or cut steps or prompts a step."
         )
     return designs
+
+
+def _largest_that_fits(budget: Budget, cost: CostModel) -> set[int]:
+    """Where prompts per step and the cost of a step are fixed, the group size that uses all of it."""
+    step = budget.rollouts_in_a_step
+    if budget.prompts_per_step is None or step is None:
+        return set()
+    fixed = cost.prompt_rollouts if budget.rollouts_per_step is None else 0.0
+    largest = int(step / budget.prompts_per_step - fixed)
+    return {largest} if MIN_GROUP_SIZE <= largest <= MAX_GROUP_SIZE else set()
 
 
 def _refuse_hopeless(fit: PassRateFit) -> None:
@@ -286,15 +217,20 @@ def _roundness(group_size: int) -> int:
 
 
 def _first_below(frontier: tuple[PlannedDesign, ...], limit: float) -> tuple[PlannedDesign | None, str]:
+    before = ""
     for planned in frontier:
         d = planned.dead
-        if d.value is not None and d.value <= limit:
+        if d.value is None:
+            continue
+        if d.value <= limit:
             sure = d.high is not None and d.high <= limit
             doubt = "" if sure else " The pilot does not make sure of it: measure with more rollouts per prompt."
             return planned, (
-                f"Smallest group size with D(G) <= {limit:g}.{doubt} A low dead fraction is not a goal in itself: "
-                "in measured training the first G below 0.4 learned less than half as much per rollout."
+                f"Smallest of these group sizes with D(G) <= {limit:g}{before}.{doubt} A low dead fraction is not a "
+                "goal in itself: in measured training of a small model the first G below 0.4 learned less than half as much "
+                "per rollout (docs/choosing.md, section 4)."
             )
+        before = f" (D({d.group_size}) is {d.value:.4f})"
     last = frontier[-1].dead
     reached = "unknown" if last.value is None else f"{last.value:.3f}"
     return None, (
@@ -344,13 +280,14 @@ def _assumptions(
     if chosen.dead.status is FitStatus.EXTRAPOLATED:
         notes.append(
             f"D({chosen.dead.group_size}) lies beyond the pilot's {fit.max_measured_group_size} rollouts per prompt: "
-            "a Beta extrapolation without an interval yet."
+            "a Beta extrapolation without an interval yet, too low where some prompts always fail or always pass."
         )
     for status in fit.statuses:
         if status is not FitStatus.OK:
             notes.append(status.sentence)
     notes.append(
-        "The upper end of the flat range is optimistic: in measured training large G did worse than predicted."
+        "The upper end of the flat range is optimistic: in measured training of a small model large G did worse than "
+        "predicted."
     )
     notes.append("The plan is for the current policy: pass rates move, so pilot again every 100 steps or so.")
     notes.append(

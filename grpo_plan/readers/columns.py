@@ -130,18 +130,19 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         if prompt is None:
             raise PilotFormatError(
                 f"{sample.name}: no column names the prompt of a rollout. Columns: {sample.listing}. "
-                "Name it with --prompt-column."
+                "Name it with --prompt-column (prompt=)."
             )
         found = ColumnMap(shape="long", prompt=prompt, reward=reward, **common)
     elif k is not None or rate is not None:
         raise PilotFormatError(
             f"{sample.name}: column {k or rate!r} needs the number of rollouts behind it, and no column gives it. "
-            f"Columns: {sample.listing}. Name it with --n-column, or give it with --rollouts-per-prompt."
+            f"Columns: {sample.listing}. Name it with --n-column (n=), or give it with --rollouts-per-prompt "
+            "(rollouts_per_prompt=)."
         )
     else:
         raise PilotFormatError(
             f"{sample.name}: no column holds rewards or counts. Columns: {sample.listing}. "
-            "Name it with --reward-column, or --k-column and --n-column."
+            "Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=)."
         )
     return found, _notes(sample, found, by_name)
 

@@ -45,6 +45,7 @@ class Tally:
     rows: int = 0
     repeated_rows: bool = False
     policy_column: str | None = None
+    where_seen: dict[str, list[object]] = field(default_factory=dict)
 
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
@@ -67,6 +68,9 @@ class Tally:
 
         if not self.parts or not sum(p.height for p in self.parts):
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
+            if set(self.dropped) == {"rows_outside_where"}:
+                seen = "; ".join(f"{column}: {shown(values)}" for column, values in self.where_seen.items())
+                raise PilotFormatError(f"{name}: no row fits --where. Values among the first rows: {seen}.")
             raise PilotFormatError(f"{name}: no rollout could be counted{f' ({left})' if left else ''}.")
         before = sum(p.height for p in self.parts)
         cells = self._merged()
@@ -126,7 +130,7 @@ def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]
     example = f", e.g. {max(seen):g}" if 0 < len(seen) <= FEW_LEVELS else " X"
     return PilotFormatError(
         f"{place}: {column} is {value:g}, neither 0 nor 1, and no pass threshold was given (values seen: "
-        f"{shown(list(seen))}). Pass --pass-threshold{example}: a rollout passes at or above it."
+        f"{shown(list(seen))}). Pass --pass-threshold{example} (pass_threshold=): a rollout passes at or above it."
     )
 
 

@@ -80,7 +80,8 @@ def _resolve_one(item: str) -> list[InputFile]:
         return inside
     if glob.has_magic(item):
         raise PilotFormatError(f"{item}: no file matches this pattern. Check the folder and the quotes around it.")
-    raise PilotFormatError(f"{item}: no such file. Check the path, or write the example with: grpo-plan example {item}")
+    hint = " Write the packaged example with: grpo-plan example." if item == "pilot.jsonl" else ""
+    raise PilotFormatError(f"{item}: no such file. Check the path.{hint}")
 
 
 def _folder(item: str, path: Path) -> list[InputFile]:

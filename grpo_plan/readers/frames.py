@@ -83,9 +83,7 @@ def _prepare(frame: Frame, roles: ColumnMap) -> Frame | None:
     if polars:
         native = _numbers_from_text(native, schema, roles)
         if schema[prompt].is_nested():
-            import polars as pl
-
-            native = native.with_columns(pl.col(prompt).hash().cast(pl.String))
+            native = _named_by_hash(native, prompt)
         frame = nw.from_native(native)
         schema = frame.collect_schema()
     plain = schema[prompt].is_integer() or schema[prompt] in (nw.String, nw.Categorical)
@@ -106,6 +104,19 @@ def _prepare(frame: Frame, roles: ColumnMap) -> Frame | None:
     passes, fails = word.is_in([*PASS_WORDS, "1"]), word.is_in([*FAIL_WORDS, "0"])
     value = nw.when(passes).then(nw.lit(1.0)).otherwise(nw.when(fails).then(nw.lit(0.0)))
     return frame.with_columns(value.alias(REWARD), (~word.is_in(known)).alias(ODD_TEXT))
+
+
+def _named_by_hash(native: Any, prompt: str) -> Any:
+    """Polars only: chat prompts and other structures replaced by their canonical text, each converted once."""
+    import polars as pl
+
+    key = pl.col(prompt).hash()
+    names = native.lazy().select(key.alias("key"), pl.col(prompt)).unique("key").collect(engine="streaming")
+    texts = [text_of(v.to_list() if isinstance(v, pl.Series) else v) for v in names[prompt]]
+    named = pl.when(pl.col(prompt).is_not_null()).then(
+        key.replace_strict(names["key"], pl.Series(texts, dtype=pl.String), return_dtype=pl.String)
+    )
+    return native.with_columns(named.alias(prompt))
 
 
 def _numbers_from_text(native: Any, schema: Mapping[str, Any], roles: ColumnMap) -> Any:

@@ -21,6 +21,7 @@ from grpo_plan.readers.jsonlines import (
     read_json_lines,
     sample_of,
 )
+from grpo_plan.readers.values import distinct
 
 
 def read_pilot(
@@ -148,6 +149,7 @@ def _count_json(
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
     tally.notes.extend(notes)
     tally.policy_column = roles.policy
+    tally.where_seen.update({column: distinct(sample.columns[column]) for column in options.where})
     shape = RowShape.of([*roles.roles().values(), *options.where])
     batches = (
         read_json_array(stream, name, shape)
@@ -170,6 +172,7 @@ def _count_native(
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
     tally.notes.extend(notes)
     tally.policy_column = roles.policy
+    tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
     count_frame(frame, name, roles, options, tally)
 
 

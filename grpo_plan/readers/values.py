@@ -99,8 +99,8 @@ def text_of(value: object) -> str | None:
         return None
     if isinstance(value, str):
         return value or None
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, Mapping | Sequence) or not isinstance(value, int | float | bool):
         try:
             return msgspec.json.encode(value, order="sorted").decode()
@@ -138,6 +138,11 @@ def matches(value: object, wanted: Sequence[str]) -> bool:
             except ValueError:
                 continue
     return False
+
+
+def distinct(values: Sequence[object]) -> list[object]:
+    """Values without repeats, in order of appearance, compared as text."""
+    return list({str(v): v for v in reversed(values)}.values())[::-1]
 
 
 def shown(values: Sequence[object], limit: int = 6) -> str:
