@@ -117,7 +117,8 @@ def _reasons(chosen: Plan) -> list[str]:
     elif same:
         lines = [
             f"Best within the budget at every kappa from {kappa.low:g} to {kappa.high:g} "
-            f"(estimator {chosen.estimator}). Where steps and prompts a step are both fixed, the largest group that fits always is."
+            f"(estimator {chosen.estimator}). Where steps and prompts a step are both fixed, the largest group that "
+            "fits always is."
         ]
     else:
         lines = [

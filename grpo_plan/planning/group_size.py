@@ -227,8 +227,8 @@ def _first_below(frontier: tuple[PlannedDesign, ...], limit: float) -> tuple[Pla
             doubt = "" if sure else " The pilot does not make sure of it: measure with more rollouts per prompt."
             return planned, (
                 f"Smallest of these group sizes with D(G) <= {limit:g}{before}.{doubt} A low dead fraction is not a "
-                "goal in itself: in measured training of a small model the first G below 0.4 learned less than half as much "
-                "per rollout (docs/choosing.md, section 4)."
+                "goal in itself: in measured training of a small model the first G below 0.4 learned less than half as "
+                "much per rollout (docs/choosing.md, section 4)."
             )
         before = f" (D({d.group_size}) is {d.value:.4f})"
     last = frontier[-1].dead
