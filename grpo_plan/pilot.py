@@ -13,6 +13,7 @@ from grpo_plan._validate import as_float_array
 from grpo_plan.errors import DomainError, PilotError
 
 DENSE_CELLS = 4_000_000
+MAX_ROLLOUTS_PER_PROMPT = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,6 +113,11 @@ class Pilot:
                 f"successes must not exceed rollouts; got k = {k[i]} of n = {n[i]} at index {i} "
                 f"({over.size} of {k.size} prompts). Swapped columns?"
             )
+        if n.size and int(n.max()) > MAX_ROLLOUTS_PER_PROMPT:
+            raise PilotError(
+                f"rollouts must be at most {MAX_ROLLOUTS_PER_PROMPT:,} a prompt; got {int(n.max()):,} at index "
+                f"{int(n.argmax())}."
+            )
         keep = n > 0
         lost = dict(dropped or {})
         if not keep.all():
@@ -151,7 +157,8 @@ class Pilot:
     @property
     def mean_pass_rate(self) -> float:
         """Mean over prompts of k/n: unbiased for the mean of F also when n differs."""
-        return float(np.mean(self.successes / self.rollouts))
+        h = self.histogram()  # summed by cells, so that the order of prompts does not matter
+        return float(h.prompts @ (h.successes / h.rollouts)) / h.total_prompts
 
     @property
     def strata(self) -> tuple[str, ...]:
@@ -160,8 +167,10 @@ class Pilot:
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        """Distinct temperatures in rising order; empty if unknown."""
-        return () if self.temperature is None else tuple(float(t) for t in np.unique(self.temperature))
+        """Distinct known temperatures in rising order; empty if unknown."""
+        if self.temperature is None:
+            return ()
+        return tuple(float(t) for t in np.unique(self.temperature) if np.isfinite(t))
 
     def histogram(self) -> PilotHistogram:
         """Unique (n, k) cells; cost O(M) once, and everything after it does not grow with M."""
@@ -175,6 +184,16 @@ class Pilot:
             cells, prompts = np.unique(key, return_counts=True)
         n, k = np.divmod(cells, width)
         return PilotHistogram(rollouts=_lock(n), successes=_lock(k), prompts=_lock(prompts.astype(np.int64)))
+
+    def by_stratum(self) -> dict[str, Pilot]:
+        """The part of the pilot of each stratum, in order of first appearance."""
+        if self.stratum is None:
+            return {}
+        names, index = np.unique([str(s) for s in self.stratum], return_inverse=True)
+        order = np.argsort(index, kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(index))[:-1])
+        parts = {str(name): self._subset(rows) for name, rows in zip(names, groups, strict=True)}
+        return {name: parts[name] for name in self.strata}
 
     def select(self, *, stratum: str | None = None, temperature: float | None = None) -> Pilot:
         """The part of the pilot of one stratum, one temperature, or both.
@@ -190,16 +209,19 @@ class Pilot:
         if temperature is not None:
             if self.temperature is None or not np.any(self.temperature == temperature):
                 raise PilotError(
-                    f"temperature must be one of the pilot's {_listed(self.temperatures)}; got {temperature:g}."
+                    f"temperature must be one of the pilot's {_listed(self.temperatures)}; got {temperature!r}."
                 )
             mask &= self.temperature == temperature
         if not mask.any():
             raise PilotError(f"The pilot has no prompt of stratum {stratum!r} at temperature {temperature}.")
+        return self._subset(np.flatnonzero(mask))
+
+    def _subset(self, rows: NDArray[np.intp]) -> Pilot:
         parts = (self.prompt_id, self.stratum, self.temperature, self.response_tokens)
-        ids, strata, temperatures, tokens = (c[mask] if c is not None else None for c in parts)
+        ids, strata, temperatures, tokens = (c[rows] if c is not None else None for c in parts)
         return Pilot.from_counts(
-            self.successes[mask],
-            self.rollouts[mask],
+            self.successes[rows],
+            self.rollouts[rows],
             prompt_id=ids,
             stratum=strata,
             temperature=temperatures,

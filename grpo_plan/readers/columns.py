@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from grpo_plan.errors import PilotFormatError
-from grpo_plan.readers.values import list_of, reward_of
+from grpo_plan.readers.values import is_missing, list_of, number_of, reward_of, shown
 
 PROMPT_NAMES = (
-    "prompt_id problem_id question_id task_id example_id group_id doc_id prompt_hash uid prompt question problem query "
-    "instruction input id idx index"
+    "prompt_id problem_id question_id task_id example_id group_id doc_id prompt_hash prompt question problem query "
+    "instruction input"
 ).split()
+ROW_OR_PROMPT_NAMES = "uid id idx index".split()  # these may number the rows; taken only if nothing else names a prompt
 REWARD_NAMES = (
     "reward rewards score scores correct is_correct passed pass success is_success solved acc accuracy outcome"
 ).split()
@@ -86,25 +87,35 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         PilotFormatError: A named column is missing, or no column can play a needed role.
     """
     by_name = {_plain(name): name for name in reversed(list(sample.columns))}
+    by_name |= {name: name for name in sample.columns}  # an exact name wins over one that differs in case
     named = {role: column for role, column in given.items() if column is not None}
     for role, column in named.items():
         if column not in sample.columns:
             raise PilotFormatError(
                 f"{sample.name}: no column {column!r} (asked for as {role}). Columns: {sample.listing}."
             )
+    for column in named.values():
+        roles = [role for role, other in named.items() if other == column]
+        if len(roles) > 1:
+            raise PilotFormatError(f"{sample.name}: column {column!r} was given as {' and as '.join(roles)}; pick one.")
 
     def first(role: str, names: Sequence[str]) -> str | None:
-        return named.get(role) or next((by_name[n] for n in names if n in by_name), None)
+        taken = set(named.values())
+        return named.get(role) or next((by_name[n] for n in names if n in by_name and by_name[n] not in taken), None)
 
+    prompt = first("prompt", PROMPT_NAMES) or _repeating(sample, by_name, set(named.values()))
     n, k, rate = first("n", N_NAMES), first("k", K_NAMES), first("pass_rate", RATE_NAMES)
     reward = first("reward", REWARD_NAMES)
     has_n = n is not None or constant_n
-    if reward is not None and "reward" not in named and has_n and k is None and rate is None:
+    rows_are_prompts = prompt is None or not _repeats(sample.columns[prompt])
+    if reward is not None and "reward" not in named and has_n and k is None and rate is None and rows_are_prompts:
         plain = _plain(reward)
         if plain in COUNT_OR_REWARD and _is_count(sample.columns[reward]):
             k, reward = reward, None
-        elif plain in RATE_OR_REWARD and _is_rate(sample.columns[reward]):
+        elif plain in RATE_OR_REWARD and _is_rate(sample.columns[reward], whole_too=plain in ("acc", "accuracy")):
             rate, reward = reward, None
+    if reward is not None and "k" not in named and "pass_rate" not in named and not rows_are_prompts:
+        n = k = rate = None  # one row a rollout: counts beside the reward describe the prompt as a whole
     common = {
         "stratum": first("stratum", STRATUM_NAMES),
         "temperature": first("temperature", TEMPERATURE_NAMES),
@@ -114,19 +125,18 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     # What the user names decides the shape; otherwise counts, then rewards, then rates.
     wide_named = "k" in named or "pass_rate" in named
     if reward is not None and not wide_named and _is_list(sample.columns[reward]):
-        found = ColumnMap(shape="lists", prompt=first("prompt", PROMPT_NAMES), reward=reward, **common)
+        found = ColumnMap(shape="lists", prompt=prompt, reward=reward, **common)
     elif "reward" not in named and has_n and (k is not None or (rate is not None and reward is None) or wide_named):
         rate_used = None if k is not None and "pass_rate" not in named else rate
         found = ColumnMap(
             shape="wide",
-            prompt=first("prompt", PROMPT_NAMES),
+            prompt=prompt,
             n=n,
             k=None if rate_used else k,
             pass_rate=rate_used,
             **common,
         )
     elif reward is not None and not wide_named:
-        prompt = named.get("prompt") or _repeating(sample, by_name)
         if prompt is None:
             raise PilotFormatError(
                 f"{sample.name}: no column names the prompt of a rollout. Columns: {sample.listing}. "
@@ -144,7 +154,30 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             f"{sample.name}: no column holds rewards or counts. Columns: {sample.listing}. "
             "Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=)."
         )
-    return found, _notes(sample, found, by_name)
+    found, notes = _only_numbers(sample, found)
+    return found, [*_notes(sample, found, by_name), *notes, *_without_effect(sample, found, named, constant_n)]
+
+
+def _only_numbers(sample: Sample, found: ColumnMap) -> tuple[ColumnMap, list[str]]:
+    """Temperature and tokens only if they are numbers; a column of words is left out, and said so."""
+    notes = []
+    for role in ("temperature", "response_tokens"):
+        column = getattr(found, role)
+        if column is None:
+            continue
+        odd = [v for v in sample.columns[column] if not is_missing(v) and number_of(v) is None and list_of(v) is None]
+        if odd:
+            notes.append(f"{sample.name}: column {column!r} is not used as {role}: {shown(odd[:1])} is no number.")
+            found = replace(found, temperature=None) if role == "temperature" else replace(found, response_tokens=None)
+    return found, notes
+
+
+def _without_effect(sample: Sample, found: ColumnMap, named: Mapping[str, str], constant_n: bool) -> list[str]:
+    """Notes on what the user gave and this shape has no use for."""
+    idle = [role for role in ("reward", "n", "k", "pass_rate") if role in named and role not in found.roles()]
+    if constant_n and found.shape != "wide":
+        idle.append("rollouts_per_prompt")
+    return [f"{sample.name}: {role} was given, but has no effect on a table of this shape." for role in idle]
 
 
 def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list[str]:
@@ -172,29 +205,32 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def _repeating(sample: Sample, by_name: Mapping[str, str]) -> str | None:
-    """First usual prompt column whose values repeat in the sample (``id`` may number the rows), else the first."""
-    present = [by_name[n] for n in PROMPT_NAMES if n in by_name]
-    for column in present:
-        values = list(map(str, sample.columns[column]))
-        if len(set(values)) < len(values):
-            return column
-    return present[0] if present else None
+def _repeating(sample: Sample, by_name: Mapping[str, str], taken: set[str]) -> str | None:
+    """First of ``uid``, ``id``, ``idx``, ``index`` that repeats (one that numbers the rows does not), else any."""
+    present = [by_name[n] for n in ROW_OR_PROMPT_NAMES if n in by_name and by_name[n] not in taken]
+    return next((c for c in present if _repeats(sample.columns[c])), present[0] if present else None)
+
+
+def _repeats(values: Sequence[object]) -> bool:
+    texts = [str(v) for v in values]
+    return len(set(texts)) < len(texts)
 
 
 def _is_list(values: Sequence[object]) -> bool:
-    known = [v for v in values if v is not None]
-    return bool(known) and all(list_of(v) is not None for v in known)
+    return any(not isinstance(v, str) and list_of(v) is not None for v in values) or (
+        any(v is not None for v in values) and all(list_of(v) is not None for v in values if v is not None)
+    )
 
 
 def _is_count(values: Sequence[object]) -> bool:
     numbers = _numbers(values)
-    return bool(numbers) and all(v == int(v) for v in numbers) and max(numbers) > 1
+    return bool(numbers) and all(v == int(v) for v in numbers)
 
 
-def _is_rate(values: Sequence[object]) -> bool:
+def _is_rate(values: Sequence[object], *, whole_too: bool) -> bool:
     numbers = _numbers(values)
-    return bool(numbers) and any(v != int(v) for v in numbers) and min(numbers) >= 0 and max(numbers) <= 1
+    fraction = any(v != int(v) for v in numbers)
+    return bool(numbers) and (fraction or whole_too) and min(numbers) >= 0 and max(numbers) <= 1
 
 
 def _numbers(values: Sequence[object]) -> list[float]:
@@ -204,7 +240,7 @@ def _numbers(values: Sequence[object]) -> list[float]:
             return []
         try:
             number = reward_of(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return []
         if number is not None and abs(number) != float("inf"):
             out.append(number)

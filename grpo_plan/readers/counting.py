@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.errors import PilotFormatError
-from grpo_plan.pilot import Pilot
+from grpo_plan.errors import PilotError, PilotFormatError
+from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT, Pilot
 from grpo_plan.readers.columns import ColumnMap
-from grpo_plan.readers.values import RATE_TOLERANCE, NotAReward, number_of, numbers_of, rewards_of, shown, texts_of
+from grpo_plan.readers.values import (
+    NotAReward,
+    is_missing,
+    number_of,
+    numbers_of,
+    rewards_of,
+    shown,
+    texts_of,
+    writable,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,6 +82,7 @@ class Tally:
                 raise PilotFormatError(f"{name}: no row fits --where. Values among the first rows: {seen}.")
             raise PilotFormatError(f"{name}: no rollout could be counted{f' ({left})' if left else ''}.")
         before = sum(p.height for p in self.parts)
+        self.parts = [_with_single_values(pl.concat(self.parts))]
         cells = self._merged()
         policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
         if len(policies) > 1:
@@ -89,7 +99,8 @@ class Tally:
         tokens = cells.select(
             pl.when(pl.col("token_rows") > 0).then(pl.col("tokens") / pl.col("token_rows"))
         ).to_series()
-        return Pilot.from_counts(
+        return self._from_counts(
+            name,
             cells["k"].to_numpy(),
             cells["n"].to_numpy(),
             prompt_id=cells["prompt"].to_list(),
@@ -99,6 +110,24 @@ class Tally:
             dropped=dict(self.dropped),
             notes=tuple(notes),
         )
+
+    @staticmethod
+    def _from_counts(name: str, *arguments: Any, **options: Any) -> Pilot:
+        try:
+            return Pilot.from_counts(*arguments, **options)
+        except PilotError as error:
+            raise PilotFormatError(f"{name}: {error}") from None
+
+
+def _with_single_values(cells: pl.DataFrame) -> pl.DataFrame:
+    """Rows without a temperature or model take the only one there is."""
+    import polars as pl
+
+    for column in ("temperature", "policy"):
+        known = cells[column].drop_nulls().unique()
+        if known.len() == 1:
+            cells = cells.with_columns(pl.col(column).fill_null(known[0]))
+    return cells
 
 
 def _unless_null(series: pl.Series) -> list[str] | None:
@@ -148,7 +177,6 @@ def long_cells(
             "pass/fail word (true/false, C/I). Name another column with --reward-column."
         ) from None
     scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
-    tally.dropped.update(_nonzero(non_finite_reward=infinite, missing_reward=int((~scored).sum()) - infinite))
     frame = pl.DataFrame(
         {
             "prompt": _text_series(columns["prompt"], len(rewards)),
@@ -160,10 +188,15 @@ def long_cells(
             "tokens": _number_series(columns.get("response_tokens"), len(rewards)),
         }
     )
-    unnamed = frame["prompt"].null_count()
-    if unnamed:
-        tally.dropped.update(missing_prompt=unnamed)
-        frame = frame.filter(pl.col("prompt").is_not_null())
+    unnamed = frame["prompt"].is_null()
+    if unnamed.any():
+        lost = unnamed.to_numpy()
+        tally.dropped.update(missing_prompt=int(lost.sum()))
+        infinite = int((np.isinf(rewards) & ~lost).sum())
+        scored = scored[~lost]
+        frame = frame.filter(~unnamed)
+    missing = int((~scored).sum()) - infinite
+    tally.dropped.update(nonzero(non_finite_reward=infinite, missing_reward=missing))
     return frame.group_by(KEYS, maintain_order=True).agg(
         pl.col("scored").sum().cast(pl.Int64).alias("n"),
         pl.col("passed").sum().cast(pl.Int64).alias("k"),
@@ -185,27 +218,21 @@ def wide_cells(
     numbers_n, numbers_k = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     keep = np.ones(size, dtype=bool)
     rates = columns.get("pass_rate")
-    n_name, k_name = roles.n or "rollouts per prompt", roles.pass_rate or roles.k
+    n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.k)
     for i in range(size):
-        total = number_of(n[i])
         given = rates[i] if rates is not None else columns["k"][i]
-        value = number_of(given)
-        if total is None or value is None:
+        if is_missing(n[i]) or is_missing(given):
             keep[i] = False
             tally.dropped["prompts_with_missing_counts"] += 1
             continue
-        if total < 0 or total != int(total):
-            raise PilotFormatError(f"{place(i)}: {n_name} must be a whole number of at least 0; got {total:g}.")
-        if rates is not None:
-            value = _successes(value, int(total), place(i), str(k_name))
-        if value < 0 or value != int(value):
-            raise PilotFormatError(f"{place(i)}: {k_name} must be a whole number of at least 0; got {value:g}.")
-        if value > total:
+        total = _whole(n[i], place(i), n_name)
+        passes = _successes(given, total, place(i), k_name) if rates is not None else _whole(given, place(i), k_name)
+        if passes > total:
             raise PilotFormatError(
-                f"{place(i)}: {k_name} = {value:g} exceeds {n_name} = {total:g}. Swapped columns? "
-                "Name them with --k-column and --n-column."
+                f"{place(i)}: {k_name} = {passes:,} exceeds {n_name} = {total:,}. Swapped columns? "
+                "Name them with --k-column and --n-column (k=, n=)."
             )
-        numbers_n[i], numbers_k[i] = int(total), int(value)
+        numbers_n[i], numbers_k[i] = total, passes
     tokens = _number_series(columns.get("response_tokens"), size)
     prompts = columns.get("prompt") or [f"row {tally.rows + i + 1}" for i in range(size)]
     frame = pl.DataFrame(
@@ -228,24 +255,46 @@ def wide_cells(
     return frame
 
 
-def _successes(rate: float, total: int, place: str, name: str) -> float:
-    """Passes behind a pass rate: n times the rate, which must be near a whole number."""
-    if not 0.0 <= rate <= 1.0:
-        hint = " Percentages? Divide by 100." if 1.0 < rate <= 100.0 else ""
-        raise PilotFormatError(f"{place}: {name} must lie in [0, 1]; got {rate:g}.{hint}")
+def _whole(value: object, place: str, name: str) -> int:
+    """A count from 0 to the largest that a prompt may have."""
+    number = None if isinstance(value, bool) else number_of(value)
+    if number is None or number < 0 or number != int(number):
+        raise PilotFormatError(f"{place}: {name} must be a whole number of at least 0; got {shown([value])}.")
+    if number > MAX_ROLLOUTS_PER_PROMPT:
+        raise PilotFormatError(f"{place}: {name} must be at most {MAX_ROLLOUTS_PER_PROMPT:,}; got {number:g}.")
+    return int(number)
+
+
+def _successes(value: object, total: int, place: str, name: str) -> int:
+    """Passes behind a pass rate: n times the rate, a whole number up to the rounding of the rate's digits."""
+    rate = number_of(value)
+    if rate is None or not 0.0 <= rate <= 1.0:
+        hint = " Percentages? Divide by 100." if rate is not None and 1.0 < rate <= 100.0 else ""
+        raise PilotFormatError(f"{place}: {name} must lie in [0, 1]; got {shown([value])}.{hint}")
+    digits = len(f"{rate:.12f}".rstrip("0").partition(".")[2])
+    slack = 0.5 * 10.0**-digits * total * (1.0 + 1e-9) + 1e-9 * total
     passes = round(rate * total)
-    if abs(rate * total - passes) > RATE_TOLERANCE:
+    if slack >= 0.5 and abs(rate * total - passes) > 1e-6:
         raise PilotFormatError(
-            f"{place}: {name} = {rate:g} of n = {total} is {rate * total:.3g} passes, not a whole number. "
+            f"{place}: {name} = {rate:g} has too few digits to tell how many of n = {total:,} rollouts passed. "
+            "Give counts, or rates with more digits."
+        )
+    if abs(rate * total - passes) > max(slack, 1e-6):
+        raise PilotFormatError(
+            f"{place}: {name} = {rate:g} of n = {total:,} is {rate * total:.3g} passes, not a whole number. "
             "Is n right? Give it with --n-column or --rollouts-per-prompt."
         )
-    return float(passes)
+    return passes
 
 
 def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     import polars as pl
 
-    return pl.Series([None] * size if values is None else texts_of(values), dtype=pl.String)
+    texts = [None] * size if values is None else texts_of(values)
+    try:
+        return pl.Series(texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        return pl.Series(writable(texts), dtype=pl.String)
 
 
 def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:
@@ -256,5 +305,6 @@ def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     return pl.Series(numbers_of(values)).fill_nan(None)
 
 
-def _nonzero(**counts: int) -> Iterable[str] | Mapping[str, int]:
+def nonzero(**counts: int) -> dict[str, int]:
+    """Reasons with a count."""
     return {reason: count for reason, count in counts.items() if count}

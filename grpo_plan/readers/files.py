@@ -6,6 +6,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from typing import IO, BinaryIO, cast
 from grpo_plan.errors import PilotFormatError
 
 HEAD_BYTES = 1 << 18
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 TABLE_SUFFIXES = frozenset(".jsonl .ndjson .json .csv .tsv .parquet .pq .arrow .feather .ipc".split())
 BINARY_MAGIC = {
     b"PK\x03\x04": "a zip archive",
@@ -44,9 +47,12 @@ class InputFile:
     path: Path | None
 
     @property
-    def size(self) -> int | None:
-        """Bytes on disk, if known."""
-        return self.path.stat().st_size if self.path is not None else None
+    def identity(self) -> object:
+        """Equal for two names of one file."""
+        if self.path is None:
+            return "-"
+        status = self.path.stat()
+        return status.st_dev, status.st_ino
 
 
 def resolve(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[InputFile]:
@@ -57,10 +63,16 @@ def resolve(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
     """
     if isinstance(source, str | os.PathLike):
         source = [source]
-    files: dict[str, InputFile] = {}
+    files: dict[object, InputFile] = {}
     for item in source:
-        for found in _resolve_one(os.fspath(item)):
-            files.setdefault(str(found.path.resolve()) if found.path else "-", found)
+        try:
+            for found in _resolve_one(os.fspath(item)):
+                files.setdefault(found.identity, found)
+        except (OSError, ValueError) as error:
+            if isinstance(error, PilotFormatError):
+                raise
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise PilotFormatError(f"{os.fspath(item)[:80]!r}: cannot be opened ({reason}). Check the path.") from None
     if not files:
         raise PilotFormatError("No input file was given. Give a path, a glob, a folder or - for standard input.")
     return list(files.values())
@@ -69,6 +81,8 @@ def resolve(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
 def _resolve_one(item: str) -> list[InputFile]:
     if item == "-":
         return [InputFile(name="standard input", path=None)]
+    if not item:
+        raise PilotFormatError("An empty path was given. Give a file, a glob, a folder or - for standard input.")
     path = Path(item)
     if path.is_dir():
         return _folder(item, path)
@@ -127,25 +141,33 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
         PilotFormatError: The file is empty, damaged, binary, not UTF-8, or cannot be opened.
     """
     try:
+        if file.path is None and sys.stdin is None:
+            raise PilotFormatError("standard input is closed. Give a file, or pipe rows into the command.")
         raw: BinaryIO = file.path.open("rb", HEAD_BYTES) if file.path is not None else sys.stdin.buffer
     except OSError as error:
         raise PilotFormatError(f"{file.name}: cannot be opened ({error.strerror}).") from None
     try:
         stream, head = _peek(raw)
-        plain = _decompressed(stream, head, file.name)
+        plain = _decompressed(stream, head)
         compressed = plain is not None
         if plain is not None:
             stream, head = _peek(plain)
         kind, separator = sniff(head, file.name)
         yield Sniffed(kind=kind, stream=stream, head=head, separator=separator, compressed=compressed)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise PilotFormatError(f"{file.name}: the compressed data end too early or are damaged ({error}).") from None
+    except PilotFormatError:
+        raise
     except UnicodeDecodeError as error:
         raise PilotFormatError(
             f"{file.name}: is not UTF-8 text (byte {error.start:,}). Convert it, e.g. with iconv."
         ) from None
-    except OSError as error:
-        raise PilotFormatError(f"{file.name}: cannot be read ({error.strerror or error}).") from None
+    except Exception as error:
+        if _is_compression_error(error):
+            raise PilotFormatError(
+                f"{file.name}: the compressed data end too early or are damaged ({error}). Compress it again."
+            ) from None
+        if isinstance(error, OSError):
+            raise PilotFormatError(f"{file.name}: cannot be read ({error.strerror or error}).") from None
+        raise
     finally:
         if file.path is not None:
             raw.close()
@@ -153,7 +175,7 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
 
 def sniff(head: bytes, name: str) -> tuple[str, str]:
     """Kind of table and column separator, from the first bytes."""
-    if not head.strip():
+    if not head.removeprefix(BYTE_ORDER_MARK).strip():
         raise PilotFormatError(f"{name}: is empty. A pilot needs at least one row.")
     if head.startswith(b"PAR1"):
         return "parquet", ","
@@ -168,10 +190,10 @@ def sniff(head: bytes, name: str) -> tuple[str, str]:
         raise PilotFormatError(f"{name}: is UTF-16 text. Convert it to UTF-8, e.g. with iconv -f UTF-16 -t UTF-8.")
     if b"\x00" in head:
         raise PilotFormatError(f"{name}: is a binary file of unknown kind. Give {READABLE}.")
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text[:1] in (b"{", b"["):
         return ("json-array" if text[:1] == b"[" else "jsonl"), ","
-    first_line = text.split(b"\n", 1)[0]
+    first_line = re.sub(rb'"[^"]*"', b"", text.split(b"\n", 1)[0])  # separators in quoted names do not count
     separator = max((b"\t", b",", b";"), key=first_line.count)
     if not first_line.count(separator):
         raise PilotFormatError(f"{name}: is no table that can be read (one column of text). Give {READABLE}.")
@@ -181,7 +203,7 @@ def sniff(head: bytes, name: str) -> tuple[str, str]:
 @contextmanager
 def as_path(sniffed: Sniffed, file: InputFile) -> Iterator[Path]:
     """A path to the plain bytes, for engines that need one: the file itself, or a temporary copy."""
-    if file.path is not None and not sniffed.compressed:
+    if file.path is not None and not sniffed.compressed and file.path.is_file():
         yield file.path
         return
     with tempfile.NamedTemporaryFile(prefix="grpo-plan-", suffix=f".{sniffed.kind}") as copy:
@@ -219,28 +241,17 @@ def _peek(stream: IO[bytes]) -> tuple[BinaryIO, bytes]:
     return cast(BinaryIO, io.BufferedReader(_HeadThenRest(head, stream), buffer_size=1 << 20)), head
 
 
-def _decompressed(stream: BinaryIO, head: bytes, name: str) -> IO[bytes] | None:
+def _decompressed(stream: BinaryIO, head: bytes) -> IO[bytes] | None:
     if head.startswith(b"\x1f\x8b"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream, mode="rb"))
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        import zstandard
-
-        return _Zstandard(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True), name)  # type: ignore[return-value]
+    if head.startswith(ZSTD_MAGIC):
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd  # type: ignore[no-redef,unused-ignore]
+        return cast(IO[bytes], zstd.ZstdFile(stream))
     return None
 
 
-class _Zstandard:
-    """A zstd stream whose errors read like those of gzip."""
-
-    def __init__(self, reader: IO[bytes], name: str) -> None:
-        self._reader, self._name = reader, name
-
-    def read(self, size: int = -1) -> bytes:
-        import zstandard
-
-        try:
-            return self._reader.read(size)
-        except zstandard.ZstdError as error:
-            raise PilotFormatError(
-                f"{self._name}: the compressed data end too early or are damaged ({error})."
-            ) from None
+def _is_compression_error(error: Exception) -> bool:
+    return isinstance(error, EOFError | zlib.error | gzip.BadGzipFile) or type(error).__name__ == "ZstdError"

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
-from grpo_plan.readers.counting import KEYS, ReadOptions, Tally, needs_threshold
+from grpo_plan.readers.counting import KEYS, ReadOptions, Tally, needs_threshold, nonzero
 from grpo_plan.readers.jsonlines import BATCH_ROWS, SAMPLE_ROWS, count_columns
-from grpo_plan.readers.values import FAIL_WORDS, MISSING_WORDS, PASS_WORDS, matches, text_of
+from grpo_plan.readers.values import (
+    FAIL_WORDS,
+    MISSING_WORDS,
+    PASS_WORDS,
+    RELATIVE_CLOSENESS,
+    matches_text,
+    number_of,
+    text_of,
+)
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -17,23 +25,27 @@ if TYPE_CHECKING:
 
     Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-REWARD, ODD_TEXT = "__reward", "__odd_text"
+REWARD, ODD_TEXT = "__grpo_plan_reward__", "__grpo_plan_odd_text__"
 
 
-def frame_of(source: object) -> Frame:
+def frame_of(source: object, name: str) -> Frame:
     """A narwhals frame of any dataframe it accepts.
 
     Raises:
-        PilotFormatError: The object is no dataframe.
+        PilotFormatError: The object is no dataframe, or a column name is no text.
     """
     import narwhals as nw
 
     try:
-        return nw.from_native(source)
+        frame: Frame = nw.from_native(source)
     except TypeError:
         raise PilotFormatError(
             f"source must be a path, a list of paths, '-' or a dataframe; got {type(source).__name__}."
         ) from None
+    for column in frame.collect_schema().names():
+        if not isinstance(column, str):
+            raise PilotFormatError(f"{name}: column names must be text; got {column!r}. Rename the columns.")
+    return frame
 
 
 def sample_of_frame(frame: Frame, name: str) -> Sample:
@@ -62,7 +74,7 @@ def _by_rows(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions, ta
         lists = _lists(whole[start : start + BATCH_ROWS])
         index = list(range(len(next(iter(lists.values())))))
         for column, wanted in options.where.items():
-            index = [i for i in index if matches(lists[column][i], wanted)]
+            index = [i for i in index if matches_text(lists[column][i], wanted)]
         size = len(next(iter(lists.values())))
         if len(index) < size:
             tally.dropped["rows_outside_where"] += size - len(index)
@@ -150,7 +162,7 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
     if options.where:
         total = _height(frame)
         for column, wanted in options.where.items():
-            frame = frame.filter(_wanted(frame.collect_schema()[column], column, wanted))
+            frame = _filtered(frame, column, wanted)
     value = nw.col(REWARD)
     scored = value.is_finite().fill_null(False)
     infinite = value.is_in([float("inf"), float("-inf")]).fill_null(False)
@@ -165,10 +177,7 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
     }
     used = {role: column for role, column in keys.items() if column is not None}
     flat = frame.select(
-        *(
-            nw.col(column).cast(nw.Float64 if role == "temperature" else nw.String).alias(role)
-            for role, column in used.items()
-        ),
+        *(_key(column, number=role == "temperature").alias(role) for role, column in used.items()),
         scored.cast(nw.Int64).alias("n"),
         (scored & passed).fill_null(False).cast(nw.Int64).alias("k"),
         odd.fill_null(False).cast(nw.Int64).alias("odd"),
@@ -197,43 +206,70 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
     return True
 
 
+def _key(column: str, *, number: bool) -> Any:
+    """A grouping column as number or text; what is missing, or an empty text, stays missing."""
+    import narwhals as nw
+
+    if number:
+        return nw.col(column).cast(nw.Float64)
+    text = nw.col(column).cast(nw.String)
+    return nw.when(~nw.col(column).is_null() & (text != "")).then(text)
+
+
 def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
     """Add the cells, and count what was left out."""
     import polars as pl
 
-    rows, infinite, scored = (int(cells[c].sum()) for c in ("rows", "infinite", "n"))
+    rows = int(cells["rows"].sum())
     tally.rows += rows
-    reasons = {
-        "non_finite_reward": infinite,
-        "missing_reward": rows - scored - infinite,
-        "missing_prompt": int(cells.filter(pl.col("prompt").is_null())["rows"].sum()),
-        "rows_outside_where": 0 if total is None else total - rows,
-    }
-    tally.dropped.update({reason: count for reason, count in reasons.items() if count})
+    unnamed = cells["prompt"].is_null()
+    tally.dropped.update(
+        nonzero(
+            missing_prompt=int(cells.filter(unnamed)["rows"].sum()),
+            rows_outside_where=0 if total is None else total - rows,
+        )
+    )
+    cells = cells.filter(~unnamed)
+    infinite = int(cells["infinite"].sum())
+    missing = int(cells["rows"].sum()) - int(cells["n"].sum()) - infinite
+    tally.dropped.update(nonzero(non_finite_reward=infinite, missing_reward=missing))
     types = {"temperature": pl.Float64}
-    missing = [pl.lit(None, dtype=types.get(key, pl.String)).alias(key) for key in KEYS if key not in cells.columns]
+    absent = [pl.lit(None, dtype=types.get(key, pl.String)).alias(key) for key in KEYS if key not in cells.columns]
     # engines return groups in any order: sort, so that one input always gives one Pilot
-    cells = cells.filter(pl.col("prompt").is_not_null()).with_columns(missing).sort(KEYS)
+    cells = cells.with_columns(absent).sort(KEYS)
     if cells.height:
         tally.add(cells.select(*KEYS, "n", "k", pl.col("tokens").cast(pl.Float64), "token_rows"))
 
 
-def _wanted(kind: Any, column: str, wanted: Sequence[str]) -> Any:
-    """Filter expression of one ``--where`` column, compared in the column's own type."""
+def _filtered(frame: Frame, column: str, wanted: Sequence[str]) -> Frame:
+    """The rows that one ``--where`` keeps. Text is compared value by value, each distinct one once."""
     import narwhals as nw
 
-    if kind.is_numeric():
-        numbers = []
-        for want in wanted:
-            try:
-                numbers.append(float(want))
-            except ValueError:
-                continue
-        return nw.col(column).cast(nw.Float64).is_in(numbers)
+    kind = frame.collect_schema()[column]
+    if kind == nw.String:
+        present = _lists(frame.select(column).unique())[column]
+        return frame.filter(nw.col(column).is_in([v for v in present if matches_text(v, wanted)]))
+    return frame.filter(_wanted(kind, column, wanted))
+
+
+def _wanted(kind: Any, column: str, wanted: Sequence[str]) -> Any:
+    """Filter expression of one ``--where`` column: as `matches` compares single values."""
+    import narwhals as nw
+
+    value = nw.col(column)
     if kind == nw.Boolean:
         truths = {"true": True, "false": False}
-        return nw.col(column).is_in([truths[w.lower()] for w in wanted if w.lower() in truths])
-    return nw.col(column).cast(nw.String).is_in(list(wanted))
+        return value.is_in([truths[w.lower()] for w in wanted if w.lower() in truths])
+    if kind.is_integer():
+        whole = [int(w) if w.lstrip("+-").isdigit() else x for w in wanted if (x := number_of(w)) is not None]
+        return value.is_in([int(w) for w in whole if w == int(w) and abs(w) < 2**63])
+    if kind.is_numeric():
+        keep = nw.lit(False)
+        for number in (x for w in wanted if (x := number_of(w)) is not None):
+            slack = 0.0 if float(number).is_integer() else RELATIVE_CLOSENESS * max(1.0, abs(number))
+            keep = keep | ((value.cast(nw.Float64) - number).abs() <= slack)
+        return keep
+    return value.cast(nw.String).is_in(list(wanted))
 
 
 def _height(frame: Frame) -> int:

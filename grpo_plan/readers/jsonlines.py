@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
-from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, wide_cells
-from grpo_plan.readers.values import list_of, matches
+from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero, wide_cells
+from grpo_plan.readers.values import is_missing, list_of, matches
 
 BLOCK_BYTES = 16 << 20
 MAX_LINE_BYTES = 256 << 20
 SAMPLE_ROWS = 500
 BATCH_ROWS = 200_000
+ARRAY_HEAD_BYTES = 1 << 20
+WINDOW_BYTES = 1 << 16
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Progress = Callable[[int], None]
 
 
@@ -51,34 +56,65 @@ class RowShape:
         return [getattr(row, name) for row in rows]
 
 
-def sample_of(head: bytes, name: str, kind: str) -> Sample:
-    """Column names and values of the first rows.
+def read_blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """The stream in blocks of whole lines, without a byte order mark."""
+    first = True
+    while block := stream.read(BLOCK_BYTES):
+        if not block.endswith(b"\n"):
+            rest = stream.readline(MAX_LINE_BYTES)
+            if len(rest) >= MAX_LINE_BYTES:
+                raise PilotFormatError(f"{name}: a line is longer than {MAX_LINE_BYTES >> 20} MB. Is this JSON lines?")
+            block += rest
+        yield block.removeprefix(BYTE_ORDER_MARK) if first else block
+        first = False
+
+
+def sample_of(text: bytes, name: str, kind: str, path: Path | None = None) -> Sample:
+    """Column names and values of the first rows; of a plain JSONL file also of rows from its middle and end.
 
     Raises:
         PilotFormatError: No row is a JSON object.
     """
-    text = head.removeprefix(b"\xef\xbb\xbf")
-    rows: list[dict[str, Any]] = []
     if kind == "json-array":
-        rows = [r for r in _array_head(text) if isinstance(r, dict)]
+        head = text.removeprefix(BYTE_ORDER_MARK)
+        items = _array_head(head[:ARRAY_HEAD_BYTES])
+        if not items and len(head) > ARRAY_HEAD_BYTES:
+            items = _array_head(head)
+        rows = [r for r in items if isinstance(r, dict)]
     else:
-        for line in text.split(b"\n")[:SAMPLE_ROWS]:
-            value = _loads(line) if line.strip() else None
-            if isinstance(value, dict):
-                rows.append(value)
+        rows = _objects(text.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS])
     if not rows:
         raise _not_a_table(text, name, kind)
+    if kind == "jsonl" and path is not None and path.is_file() and path.stat().st_size > 2 * len(text):
+        rows += _later_objects(path)
     columns = dict.fromkeys(key for row in rows for key in row)
     return Sample(name=name, columns={c: [row.get(c) for row in rows] for c in columns})
 
 
+def _objects(lines: Sequence[bytes]) -> list[dict[str, Any]]:
+    values = (_loads(line) for line in lines if line.strip())
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _later_objects(path: Path) -> list[dict[str, Any]]:
+    """Rows from four windows further on: a column may appear late, or take another model's name there."""
+    size, found = path.stat().st_size, []
+    with path.open("rb") as file:
+        for part in (0.25, 0.5, 0.75, 1.0):
+            file.seek(max(0, int(size * part) - WINDOW_BYTES))
+            found += _objects(file.read(WINDOW_BYTES).split(b"\n")[1:-1])
+    return found
+
+
 def read_json_lines(
-    stream: BinaryIO,
+    blocks: Iterable[bytes],
     name: str,
     shape: RowShape,
     options: ReadOptions,
     tally: Tally,
-    progress: Progress | None,
+    *,
+    path: Path | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[RowBatch]:
     """Batches of rows of a JSONL stream.
 
@@ -86,30 +122,46 @@ def read_json_lines(
     an error that names it, or dropped and counted with ``skip_malformed``.
     """
     decoder = msgspec.json.Decoder(shape.row_type)
-    line_number, first = 1, True
-    while block := stream.read(BLOCK_BYTES):
-        if not block.endswith(b"\n"):
-            block += stream.readline(MAX_LINE_BYTES)
-            if len(block) >= MAX_LINE_BYTES:
-                raise PilotFormatError(f"{name}: a line is longer than {MAX_LINE_BYTES >> 20} MB. Is this JSON lines?")
-        if first:
-            block, first = block.removeprefix(b"\xef\xbb\xbf"), False
+    position = _Position(path=path, offset=0, lines=0)
+    for block in blocks:
         try:
             rows, lines = decoder.decode_lines(block), None
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            rows, lines = _decode_each(block, decoder, name, line_number, options, tally)
-        yield RowBatch(rows=rows, place=_line_namer(name, block, line_number, lines))
-        line_number += block.count(b"\n")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            rows, lines = _decode_each(block, decoder, name, position.line(), options, tally)
+        yield RowBatch(rows=rows, place=_line_namer(name, block, position, lines))
+        position = position.after(block)
         if progress is not None:
             progress(len(block))
 
 
-def read_json_array(stream: BinaryIO, name: str, shape: RowShape) -> Iterator[RowBatch]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Position:
+    """Where a block starts. Lines are counted when asked for if the file can be read again, else as blocks pass."""
+
+    path: Path | None
+    offset: int
+    lines: int
+
+    def after(self, block: bytes) -> _Position:
+        lines = self.lines + block.count(b"\n") if self.path is None else 0
+        return _Position(path=self.path, offset=self.offset + len(block), lines=lines)
+
+    def line(self) -> int:
+        if self.path is None or self.offset == 0:
+            return self.lines + 1
+        left, lines = self.offset, 1
+        with self.path.open("rb") as file:
+            while left > 0 and (piece := file.read(min(left, BLOCK_BYTES))):
+                lines, left = lines + piece.count(b"\n"), left - len(piece)
+        return lines
+
+
+def read_json_array(data: bytes, name: str, shape: RowShape) -> Iterator[RowBatch]:
     """Batches of rows of a file that is one JSON array of objects (held in memory as a whole)."""
-    data = stream.read().removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(BYTE_ORDER_MARK)
     try:
         rows = msgspec.json.decode(data, type=list[shape.row_type])  # type: ignore[name-defined]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         try:
             rows = msgspec.convert(json.loads(data), type=list[shape.row_type])  # type: ignore[name-defined]
         except (ValueError, msgspec.MsgspecError, RecursionError):
@@ -124,20 +176,49 @@ def read_json_array(stream: BinaryIO, name: str, shape: RowShape) -> Iterator[Ro
         yield RowBatch(rows=rows[start : start + BATCH_ROWS], place=namer(start))
 
 
-def count_batch(batch: RowBatch, shape: RowShape, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
-    """Count one batch of rows into the tally."""
-    rows, place = batch.rows, batch.place
-    if options.where:
-        kept = list(range(len(rows)))
-        for column, wanted in options.where.items():
-            values = shape.values(rows, column)
-            kept = [i for i in kept if matches(values[i], wanted)]
-        rows, original = [rows[i] for i in kept], place
-        tally.dropped["rows_outside_where"] += len(batch.rows) - len(kept)
-        place = _through(original, kept)
-    if rows:
-        columns = {role: shape.values(rows, column) for role, column in roles.roles().items()}
-        count_columns(columns, roles, options, place, tally)
+def count_rows(
+    batches: Iterable[RowBatch], shape: RowShape, roles: ColumnMap, options: ReadOptions, tally: Tally
+) -> None:
+    """Count batches of rows into the tally, many small ones at a time."""
+    columns: dict[str, list[Any]] = {role: [] for role in roles.roles()}
+    starts: list[int] = []
+    places: list[Callable[[int], str]] = []
+    size = 0
+    for batch in batches:
+        rows, place = _kept(batch, shape, options, tally)
+        if rows:
+            for role, column in roles.roles().items():
+                columns[role] += shape.values(rows, column)
+            starts.append(size)
+            places.append(place)
+            size += len(rows)
+        if size >= BATCH_ROWS:
+            count_columns(columns, roles, options, _joined(starts, places), tally)
+            columns, starts, places, size = {role: [] for role in roles.roles()}, [], [], 0
+    if size:
+        count_columns(columns, roles, options, _joined(starts, places), tally)
+
+
+def _joined(starts: Sequence[int], places: Sequence[Callable[[int], str]]) -> Callable[[int], str]:
+    def place(index: int) -> str:
+        part = bisect_right(starts, index) - 1
+        return places[part](index - starts[part])
+
+    return place
+
+
+def _kept(
+    batch: RowBatch, shape: RowShape, options: ReadOptions, tally: Tally
+) -> tuple[Sequence[Any], Callable[[int], str]]:
+    """The rows that ``where`` keeps."""
+    if not options.where:
+        return batch.rows, batch.place
+    kept = list(range(len(batch.rows)))
+    for column, wanted in options.where.items():
+        values = shape.values(batch.rows, column)
+        kept = [i for i in kept if matches(values[i], wanted)]
+    tally.dropped.update(nonzero(rows_outside_where=len(batch.rows) - len(kept)))
+    return [batch.rows[i] for i in kept], _through(batch.place, kept)
 
 
 def count_columns(
@@ -169,7 +250,7 @@ def _flatten(
     row_of: list[int] = []
     for i, value in enumerate(columns["reward"]):
         items = list_of(value)
-        if items is None and value is not None:
+        if items is None and not is_missing(value):
             raise PilotFormatError(f"{place(i)}: {roles.reward} must be a list of rewards; got {str(value)[:40]!r}.")
         if not items:
             tally.dropped["prompts_without_scored_rollouts"] += 1
@@ -214,7 +295,7 @@ def _decode_each(
         if row is not None:
             rows.append(row)
             numbers.append(first_line + offset)
-        elif offset == len(lines) - 1:  # no newline after it: cut off while being written
+        elif offset == len(lines) - 1 and not _is_json(line):  # no newline after it: cut off while being written
             tally.dropped["truncated_last_line"] += 1
         elif options.skip_malformed:
             tally.dropped["malformed_line"] += 1
@@ -226,11 +307,11 @@ def _decode_each(
 def _decode_one(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any | None:
     try:
         return decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value = _loads(line)  # json.loads also takes NaN and Infinity, which Python writes
         try:
             return msgspec.convert(value, decoder.type) if isinstance(value, dict) else None
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return None
 
 
@@ -239,6 +320,14 @@ def _loads(line: bytes) -> Any | None:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _malformed(line: bytes, place: str) -> PilotFormatError:
@@ -275,12 +364,12 @@ def _array_head(text: bytes) -> list[Any]:
     return items
 
 
-def _line_namer(name: str, block: bytes, first_line: int, lines: list[int] | None) -> Callable[[int], str]:
+def _line_namer(name: str, block: bytes, position: _Position, lines: list[int] | None) -> Callable[[int], str]:
     def place(index: int) -> str:
         if lines is not None:
             return f"{name}:{lines[index]}"
         full = [i for i, line in enumerate(block.split(b"\n")) if line.strip()]
-        return f"{name}:{first_line + full[index]}"
+        return f"{name}:{position.line() + full[index]}"
 
     return place
 

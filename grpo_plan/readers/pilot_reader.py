@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from numbers import Real
 from pathlib import Path
-from typing import Any
 
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError, PilotFormatError
 from grpo_plan.pilot import Pilot
-from grpo_plan.readers.columns import find_columns
+from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed, resolve
 from grpo_plan.readers.jsonlines import (
     RowShape,
-    count_batch,
+    count_rows,
+    read_blocks,
     read_json_array,
     read_json_lines,
     sample_of,
 )
 from grpo_plan.readers.values import distinct
+
+MAX_FLOAT = sys.float_info.max
 
 
 def read_pilot(
@@ -82,19 +87,20 @@ def read_pilot(
     >>> pilot.successes.tolist(), pilot.rollouts.tolist()
     ([1, 2], [2, 2])
     """
-    if pass_threshold is not None and not abs(float(pass_threshold)) < float("inf"):
-        raise DomainError(f"pass_threshold must be a finite number; got {pass_threshold}.")
     count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
     options = ReadOptions(
-        pass_threshold=None if pass_threshold is None else float(pass_threshold),
+        pass_threshold=_as_threshold(pass_threshold),
         rollouts_per_prompt=count,
-        where={column: _as_texts(wanted) for column, wanted in (where or {}).items()},
+        where=_as_where(where),
         skip_malformed=skip_malformed,
     )
     given = {
         "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
         "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
     }  # fmt: skip
+    for role, column in given.items():
+        if column is not None and not isinstance(column, str):
+            raise DomainError(f"{role} must be the name of a column; got {column!r}.")
     tally = Tally()
     if isinstance(source, str | os.PathLike) or _is_path_list(source):
         files = resolve(source)  # type: ignore[arg-type]
@@ -105,13 +111,32 @@ def read_pilot(
             tally.notes = [tally.notes[0], f"{len(files):,} files were read as one pilot.", *tally.notes[1:]]
     else:
         name = "the dataframe"
-        _count_native(source, name, given, options, tally)
+        with _engine_errors(name, "table"):
+            _count_native(source, name, given, options, tally)
     tally.notes = list(dict.fromkeys(tally.notes))
     return tally.pilot(name)
 
 
-def _as_texts(wanted: str | float | Sequence[str]) -> list[str]:
-    return [str(wanted)] if isinstance(wanted, str | float | int) else [str(w) for w in wanted]
+def _as_threshold(threshold: object) -> float | None:
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not abs(threshold) <= MAX_FLOAT:  # type: ignore[operator]
+        raise DomainError(f"pass_threshold must be a finite number; got {str(threshold)[:40]}.")
+    return float(threshold)
+
+
+def _as_where(where: object) -> dict[str, list[str]]:
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise DomainError(f"where must map columns to values, e.g. {{'model': 'x'}}; got {where!r}.")
+    out = {}
+    for column, wanted in where.items():
+        values = [wanted] if isinstance(wanted, str | Real) else wanted
+        if not isinstance(values, Sequence) or not all(isinstance(v, str | Real) for v in values):
+            raise DomainError(f"where must give a value or a list of values for {column!r}; got {wanted!r}.")
+        out[str(column)] = [str(v) for v in values]
+    return out
 
 
 def _is_path_list(source: object) -> bool:
@@ -127,7 +152,7 @@ def _count_file(
 ) -> None:
     with open_sniffed(file) as sniffed:
         if sniffed.kind in ("jsonl", "json-array"):
-            _count_json(sniffed, file.name, given, options, tally, progress)
+            _count_json(sniffed, file, given, options, tally, progress)
             return
         with as_path(sniffed, file) as path, _engine_errors(file.name, sniffed.kind):
             _count_native(_scan(sniffed, path), file.name, given, options, tally)
@@ -135,29 +160,45 @@ def _count_file(
 
 def _count_json(
     sniffed: Sniffed,
-    name: str,
+    file: InputFile,
     given: Mapping[str, str | None],
     options: ReadOptions,
     tally: Tally,
     progress: Callable[[int], None] | None,
 ) -> None:
-    stream: Any = sniffed.stream
-    sample = sample_of(sniffed.head, name, sniffed.kind)
+    name, path = file.name, None if sniffed.compressed else file.path
+    if path is not None and not path.is_file():
+        path = None  # a pipe cannot be read twice
+    if sniffed.kind == "json-array":
+        data = sniffed.stream.read()
+        blocks: Iterator[bytes] = iter(())
+    else:
+        blocks = read_blocks(sniffed.stream, name)
+        data = next(blocks)
+    sample = sample_of(data, name, sniffed.kind, path)
     for column in options.where:
         if column not in sample.columns:
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {sample.listing}.")
+    roles = _roles(sample, given, options, tally)
+    shape = RowShape.of([*roles.roles().values(), *options.where])
+    if sniffed.kind == "json-array":
+        batches = read_json_array(data, name, shape)
+    else:
+        blocks = chain([data], blocks)
+        batches = read_json_lines(blocks, name, shape, options, tally, path=path, progress=progress)
+    del data
+    count_rows(batches, shape, roles, options, tally)
+
+
+def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> ColumnMap:
+    """Find the columns, and keep what was noticed."""
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
     tally.notes.extend(notes)
+    if options.pass_threshold is not None and roles.shape == "wide":
+        tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")
     tally.policy_column = roles.policy
-    tally.where_seen.update({column: distinct(sample.columns[column]) for column in options.where})
-    shape = RowShape.of([*roles.roles().values(), *options.where])
-    batches = (
-        read_json_array(stream, name, shape)
-        if sniffed.kind == "json-array"
-        else read_json_lines(stream, name, shape, options, tally, progress)
-    )
-    for batch in batches:
-        count_batch(batch, shape, roles, options, tally)
+    tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
+    return roles
 
 
 def _count_native(
@@ -165,15 +206,11 @@ def _count_native(
 ) -> None:
     from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
 
-    frame = frame_of(native)
+    frame = frame_of(native, name)
     sample = sample_of_frame(frame, name)
     if not sample.columns or not len(next(iter(sample.columns.values()))):
         raise PilotFormatError(f"{name}: has no rows. A pilot needs at least one.")
-    roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
-    tally.notes.extend(notes)
-    tally.policy_column = roles.policy
-    tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
-    count_frame(frame, name, roles, options, tally)
+    count_frame(frame, name, _roles(sample, given, options, tally), options, tally)
 
 
 def _scan(sniffed: Sniffed, path: Path) -> object:
@@ -182,7 +219,7 @@ def _scan(sniffed: Sniffed, path: Path) -> object:
     if sniffed.kind == "parquet":
         return pl.scan_parquet(path, glob=False)
     if sniffed.kind == "arrow":
-        return pl.scan_ipc(path)
+        return pl.scan_ipc(path, glob=False)
     if sniffed.kind == "arrow-stream":
         return pl.read_ipc_stream(path)
     return pl.scan_csv(path, separator=sniffed.separator, infer_schema=False, glob=False)
@@ -194,7 +231,7 @@ def _engine_errors(name: str, kind: str) -> Iterator[None]:
     import narwhals as nw
     import polars as pl
 
-    shown = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}[kind]
+    shown = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}.get(kind, kind)
     try:
         yield
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError) as error:
@@ -204,9 +241,11 @@ def _engine_errors(name: str, kind: str) -> Iterator[None]:
         elif "more fields" in reason:
             what = "a row has more fields than the header. Check the quotes and the separator."
         else:
-            what = f"cannot be read as {shown} ({reason}). Is the file complete?"
+            what = f"cannot be read as {shown} ({reason}). Is it complete?"
         raise PilotFormatError(f"{name}: {what}") from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise PilotFormatError(f"{name}: cannot be read as {shown}; the file is damaged. Write it again.") from None
+        raise PilotFormatError(
+            f"{name}: the table engine failed on this {shown} file. Convert it, e.g. to CSV."
+        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 
 PASS_WORDS = frozenset({"true", "c", "correct", "pass", "passed", "yes", "right", "success"})
 FAIL_WORDS = frozenset({"false", "i", "incorrect", "fail", "failed", "no", "wrong", "failure"})
+WORDS = PASS_WORDS | FAIL_WORDS
 MISSING_WORDS = frozenset({"", "nan", "null", "none", "na", "n/a"})
+MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas
 NUMERIC_TYPES = frozenset({int, float, bool, type(None)})
-RATE_TOLERANCE = 0.05  # k = n * rate may miss a whole number by this much: rates are often rounded
+RELATIVE_CLOSENESS = 1e-6  # of two numbers compared by --where: float32 columns hold 0.7 as 0.699999988
 
 
 class NotAReward(ValueError):
@@ -29,13 +32,14 @@ def reward_of(value: object) -> float | None:
 
     Raises:
         ValueError: The value is no reward (a text that says neither pass nor fail, a list, an object).
+        OverflowError: It is a whole number beyond every float.
 
     >>> [reward_of(v) for v in (True, "C", "0.5", None, float("nan"))]
     [1.0, 1.0, 0.5, None, None]
     """
     if value is None:
         return None
-    if isinstance(value, bool | int | float | np.bool_ | np.number):
+    if isinstance(value, bool | int | float | np.bool_ | np.number | Decimal):
         number = float(value)
         return None if np.isnan(number) else number
     if isinstance(value, str):
@@ -47,6 +51,8 @@ def reward_of(value: object) -> float | None:
         if word in MISSING_WORDS:
             return None
         return float(word)
+    if type(value).__name__ in MISSING_TYPES:
+        return None
     raise ValueError(value)
 
 
@@ -57,7 +63,10 @@ def rewards_of(values: Sequence[object]) -> NDArray[np.float64]:
         NotAReward: With the first offending value and its index.
     """
     if set(map(type, values)) <= NUMERIC_TYPES:  # the common case, without a Python call per value
-        return np.array(values, dtype=np.float64)
+        try:
+            return np.array(values, dtype=np.float64)
+        except OverflowError:
+            pass
     out = np.empty(len(values))
     for index, value in enumerate(values):
         try:
@@ -66,6 +75,14 @@ def rewards_of(values: Sequence[object]) -> NDArray[np.float64]:
             raise NotAReward(value, index) from None
         out[index] = np.nan if reward is None else reward
     return out
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value stands for nothing: None, NaN, an empty text or a word for missing."""
+    try:
+        return reward_of(value) is None
+    except (ValueError, OverflowError):
+        return False
 
 
 def number_of(value: object) -> float | None:
@@ -95,7 +112,7 @@ def texts_of(values: Sequence[object]) -> list[str | None]:
 
 def text_of(value: object) -> str | None:
     """A prompt or a name as text: chat messages and other structures become canonical JSON; None if missing."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if value is None or (isinstance(value, float) and np.isnan(value)) or type(value).__name__ in MISSING_TYPES:
         return None
     if isinstance(value, str):
         return value or None
@@ -104,9 +121,14 @@ def text_of(value: object) -> str | None:
     if isinstance(value, Mapping | Sequence) or not isinstance(value, int | float | bool):
         try:
             return msgspec.json.encode(value, order="sorted").decode()
-        except (TypeError, msgspec.MsgspecError):
+        except (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError):
             return str(value)
     return str(value)
+
+
+def writable(texts: Sequence[str | None]) -> list[str | None]:
+    """Texts that UTF-8 can hold: lone surrogates are written as escapes."""
+    return [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
 
 
 def list_of(value: object) -> list[Any] | None:
@@ -124,20 +146,38 @@ def list_of(value: object) -> list[Any] | None:
 
 
 def matches(value: object, wanted: Sequence[str]) -> bool:
-    """Whether a value is one of the wanted ones, compared as text, as number or as truth value."""
+    """Whether a value is one of the wanted ones: as text, as truth value, or as a number (floats up to 1e-6)."""
     if value is None:
         return False
-    shown = str(value)
+    plain = str(value)
+    number = None if isinstance(value, bool) else number_of(value)
     for want in wanted:
-        if shown == want or (isinstance(value, bool) and want.lower() == shown.lower()):
+        if plain == want or (want.lower() in ("true", "false") and want.lower() == plain.lower()):
             return True
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                if float(want) == float(value):
-                    return True
-            except ValueError:
-                continue
+        if number is not None and _same_number(value, number, want):
+            return True
     return False
+
+
+def matches_text(value: object, wanted: Sequence[str]) -> bool:
+    """`matches`, also for a number or truth value that a table holds as text."""
+    if isinstance(value, str) and (number := number_of(value)) is not None and value.strip().lower() not in WORDS:
+        return matches(value, wanted) or matches(int(number) if number.is_integer() else number, wanted)
+    return matches(value, wanted)
+
+
+def _same_number(value: object, number: float, want: str) -> bool:
+    try:
+        if isinstance(value, int) and want.lstrip("+-").isdigit():
+            return value == int(want)
+        other = float(want)
+    except ValueError:
+        return False
+    return (
+        abs(number - other) <= RELATIVE_CLOSENESS * max(1.0, abs(other))
+        if not float(number).is_integer()
+        else number == other
+    )
 
 
 def distinct(values: Sequence[object]) -> list[object]:
@@ -146,9 +186,12 @@ def distinct(values: Sequence[object]) -> list[object]:
 
 
 def shown(values: Sequence[object], limit: int = 6) -> str:
-    """Values for a message, shortened."""
+    """Values for a message, shortened; floats with the digits they need."""
     texts = []
     for value in list(values)[:limit]:
-        text = f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            text = f"{value:g}" if float(f"{value:g}") == value or value != value else repr(value)
+        else:
+            text = str(value)
         texts.append(text if len(text) <= 40 else text[:37] + "...")
     return ", ".join(texts) + (", ..." if len(values) > limit else "")
