@@ -13,6 +13,7 @@ from grpo_plan.errors import DomainError
 MAX_GROUP_SIZE = 10**9
 MAX_SUMMED_GROUP_SIZE = 10**7  # where the cost grows with the group size
 MAX_COUNT = 10**12
+SMALLEST_LEVEL, LARGEST_LEVEL = 1e-12, 1.0 - 1e-12
 
 
 def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -77,9 +78,9 @@ def as_positive(value: object, name: str, *, allow_zero: bool = False) -> float:
 
 def as_level(level: object) -> float:
     """A confidence level strictly between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+    if isinstance(level, bool) or not isinstance(level, Real) or not SMALLEST_LEVEL <= float(level) <= LARGEST_LEVEL:
         hint = " Percentages? Divide by 100." if isinstance(level, Real) and 1 < float(level) <= 100 else ""
-        raise DomainError(f"level must lie strictly between 0 and 1; got {_short(level)}.{hint}")
+        raise DomainError(f"level must lie strictly between 0 and 1 (at most 1 - 1e-12); got {_short(level)}.{hint}")
     return float(level)
 
 

@@ -97,7 +97,8 @@ def effective_batch(fit: PassRateFit, *, prompts_per_step: int, group_size: int,
     dead = fit.dead(g, level)
     if dead.value is None:
         raise PilotError(f"The dead fraction of groups of {g} is unknown. {fit.status.sentence}")
-    counts, weights = binomial_window(n, np.array([1.0 - dead.value]))
+    dead_counts, dead_weights = binomial_window(n, np.array([dead.value]))  # its digits survive where D is tiny
+    counts, weights = n - dead_counts[:, ::-1], dead_weights[:, ::-1]
     interval = None
     if dead.low is not None and dead.high is not None:
         interval = (n * (1.0 - dead.high), n * (1.0 - dead.low))
@@ -152,8 +153,9 @@ def _summarise(
     interval: tuple[float, float] | None,
     dead: DeadFraction | None,
 ) -> EffectiveBatch:
-    mean = float(weights @ counts)
-    sd = float(np.sqrt(weights @ (counts - mean) ** 2))
+    dead_mean = float(weights @ (prompts - counts))
+    mean = prompts - dead_mean
+    sd = float(np.sqrt(weights @ (prompts - counts - dead_mean) ** 2))
     cumulative = np.cumsum(weights)
     p05, p50, p95 = (
         float(counts[min(int(np.searchsorted(cumulative, q * (1.0 - 1e-12))), counts.size - 1)])

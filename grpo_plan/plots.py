@@ -6,6 +6,7 @@ the pictures read in grey.
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def plot_dead_fraction(
         bars = np.abs(np.array([[d.low, d.high] for d in measured], dtype=np.float64).T - middle)
         ax.errorbar(
             [d.group_size for d in measured], middle, yerr=bars, fmt="o", ms=4, color=INK, capsize=2, lw=1,
-            label=f"measured, {level:.0%} interval", zorder=5,
+            label=f"measured, {100 * level:.6g}% interval", zorder=5,
         )  # fmt: skip
     every = np.array(sizes)
     ax.plot(every, [d.plug_in for d in dead], color=ORANGE, lw=1.4, ls="-.", label="plug-in k/n (too high)")
@@ -159,9 +160,12 @@ def draw_pilot(
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Save without a date, so that the same data give the same file."""
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    suffix = path.suffix.lower()
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    picture = BytesIO()
+    figure.savefig(picture, format=suffix.removeprefix("."), metadata=metadata)
     try:
-        figure.savefig(path, metadata=metadata)
+        path.write_bytes(picture.getvalue())
     except OSError as error:
         raise DomainError(f"{path} cannot be written ({error.strerror}). Give another place.") from None
 

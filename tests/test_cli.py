@@ -355,7 +355,11 @@ def test_odd_pilots_still_get_a_correct_answer(run: Run) -> None:
             "--group-sizes must be whole numbers separated by commas, e.g. 2,4,8; got '2,x'.",
         ),
         (["fit", "t", "--group-sizes", ","], 2, "--group-sizes must be whole numbers separated by commas"),
-        (["fit", "t", "--level", "95"], 2, "level must lie strictly between 0 and 1; got 95.0. Percentages?"),
+        (
+            ["fit", "t", "--level", "95"],
+            2,
+            "level must lie strictly between 0 and 1 (at most 1 - 1e-12); got 95.0. Percentages?",
+        ),
         (["fit", "t", "--family", "gamma"], 2, "family must be one of auto, beta; got 'gamma'."),
         (["fit", "t", "--where", "x"], 2, "--where must be COLUMN=VALUE; got 'x'."),
         (["fit", "t", "--reward-column", "nope"], 1, "no column 'nope' (asked for as reward). Columns: id, reward."),
@@ -411,7 +415,7 @@ def test_a_closed_pipe_and_an_interrupt_leave_no_traceback(example_file: Path) -
     )
     assert "Traceback" not in closed.stderr
     script = (
-        "import os, signal, sys, threading; from grpo_plan.cli.main import main;"
+        "import os, signal, sys, threading; from grpo_plan.__main__ import main;"
         "threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start();"
         "sys.argv = ['grpo-plan', 'fit', '-']; main()"
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,6 +46,21 @@ class PilotRequest:
 
     sources: list[str]
     options: dict[str, Any]
+
+    def holds(self, target: Path) -> bool:
+        """Whether a path is one of the inputs, under whatever name."""
+        from grpo_plan.readers.files import resolve
+
+        try:
+            status = target.stat()
+        except OSError:
+            return False
+        identity = (status.st_dev, status.st_ino)
+        if "-" in self.sources and sys.stdin is not None:
+            stdin = os.fstat(sys.stdin.fileno())
+            if (stdin.st_dev, stdin.st_ino) == identity:
+                return True
+        return any(file.identity == identity for file in resolve(self.sources))
 
     def read(self) -> Pilot:
         """Read it; what was assumed and what was left out goes to stderr."""
@@ -152,23 +169,34 @@ def optional_whole(text: str | None, name: str) -> int | None:
 
 def tell(note: str) -> None:
     """A note on stderr."""
-    sys.stderr.write(f"note: {note}\n")
+    sys.stderr.write(f"note: {one_line(note)}\n")
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks and control characters, which a file or column name may hold."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with the digits it needs.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100.0 * share:.10g}%"
 
 
 def write_json(command: str, body: dict[str, Any]) -> None:
     """One JSON object on stdout: schema, command, then the body; unknown is null, NaN is a bug and raises."""
     document = {"schema": SCHEMA, "command": command, **body}
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
 def console() -> Console:
-    """A console that fits 80 columns and is plain when piped."""
+    """A console of 80 columns that prints text as it is: plain when piped, no markup read from names."""
     from rich.console import Console
 
-    out = Console(highlight=False, soft_wrap=False)
-    if not out.is_terminal or out.width > PAGE_WIDTH:
-        out.width = PAGE_WIDTH
-    return out
+    return Console(highlight=False, markup=False, emoji=False, width=PAGE_WIDTH)
 
 
 def say(out: Console, text: str, indent: str = "") -> None:
@@ -192,10 +220,11 @@ class _Progress:
     """A progress bar on stderr for long reads in a terminal; nothing otherwise."""
 
     def __init__(self, sources: list[str]) -> None:
-        from pathlib import Path
-
-        paths = [Path(s) for s in sources]
-        self._total = sum(p.stat().st_size for p in paths if p.is_file())
+        try:
+            paths = [Path(s) for s in sources]
+            self._total = sum(p.stat().st_size for p in paths if p.is_file())
+        except OSError:  # the reader will say what is wrong with the path
+            self._total = 0
         self._bar: Any = None
 
     def __enter__(self) -> Callable[[int], None] | None:

@@ -34,6 +34,8 @@ def example(
     target = Path(path)
     if target.is_dir():
         raise DomainError(f"{path} is a folder. Give a file name, e.g. {target / 'pilot.jsonl'}.")
+    if target.exists() and not target.is_file():
+        raise DomainError(f"{path} is no regular file. Give another name, or - for stdout.")
     if target.exists() and not force and target.read_bytes() != text.encode():
         raise DomainError(f"{path} exists and holds something else. Give another name, or overwrite with --force.")
     try:

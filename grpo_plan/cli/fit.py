@@ -13,10 +13,13 @@ from grpo_plan.cli.common import (
     OutputFormat,
     PilotRequest,
     console,
+    one_line,
     parse_group_sizes,
+    percent,
     print_table,
     reads_pilot,
     say,
+    tell,
     write_json,
 )
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from grpo_plan.pilot import Pilot
 
 DEFAULT_SIZES = "2,4,8,16,32,64"
-MAX_STRATA = 20
+MAX_STRATA = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -63,9 +66,11 @@ def _by_stratum(
     from grpo_plan.fitting.fit import fit_pass_rates
 
     names = fitted.pilot.strata
-    if len(names) < 2:
+    if len(names) > MAX_STRATA:
+        tell(f"{len(names):,} strata are too many to report one by one; keep some with --where.")
+    if not 2 <= len(names) <= MAX_STRATA:
         return []
-    fits = [(name, fit_pass_rates(fitted.pilot.select(stratum=name), family=family)) for name in names]
+    fits = [(name, fit_pass_rates(part, family=family)) for name, part in fitted.pilot.by_stratum().items()]
     return [(name, part, [part.dead(size, level) for size in sizes]) for name, part in fits]
 
 
@@ -152,7 +157,7 @@ def _print(
     say(out, _beta_line(fitted), "Beta    ")
     for status in fitted.statuses:
         say(out, f"{status.name}: {status.sentence}", "Status  ")
-    out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({level:.0%} intervals)\n")
+    out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals)\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, side in (
         ("G", "right"),
@@ -206,6 +211,13 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
         lines[0] += (
             f" Here it is {times} times too low at G = {compared[-1].group_size}, because prompts differ (Jensen)."
         )
+    partial = [d for d in dead if d.method == "u-statistic" and d.prompts_used < fitted.pilot.prompts]
+    if partial:
+        d = partial[-1]
+        lines.append(
+            f"D({d.group_size}) comes from {d.prompts_used:,} of {fitted.pilot.prompts:,} prompts, those with at least "
+            f"{d.group_size} rollouts."
+        )
     if any(d.status is FitStatus.EXTRAPOLATED for d in dead):
         beyond = next(d.group_size for d in dead if d.status is FitStatus.EXTRAPOLATED)
         lines.append(
@@ -229,20 +241,18 @@ def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFracti
     sizes = [d.group_size for d in strata[0][2]]
     limit = min(8, *(part.max_measured_group_size for _, part, _ in strata))
     chosen = max((i for i, size in enumerate(sizes) if size <= limit), default=0)
-    out.print(f"\nBy stratum, at G = {sizes[chosen]} ({level:.0%} intervals; every G with --json)\n")
+    out.print(f"\nBy stratum, at G = {sizes[chosen]} ({percent(level)} intervals; every G with --json)\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("stratum", overflow="ellipsis", max_width=12, no_wrap=True)
     for name in ("dead", "all-fail", "all-pass"):
         table.add_column(name, no_wrap=True)
-    for name, _, rows in strata[:MAX_STRATA]:
+    for name, _, rows in strata:
         d = rows[chosen]
         fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
         table.add_row(
-            name,
+            one_line(name),
             with_interval(d.value, d.low, d.high),
             with_interval(d.all_fail, *fails),
             with_interval(d.all_pass, *passes),
         )
     print_table(out, table)
-    if len(strata) > MAX_STRATA:
-        out.print(f"... and {len(strata) - MAX_STRATA} more (all of them with --json).")

@@ -1,38 +1,65 @@
-"""Entry point: the commands by name, each loaded when it is called; errors as one line."""
+"""The commands by name, each loaded when it is called; every error is one line."""
 
 from __future__ import annotations
 
-import signal
+import contextlib
+import os
 import sys
 from importlib import import_module
-from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from grpo_plan import __version__
+from grpo_plan.cli.common import one_line
 from grpo_plan.errors import GrpoPlanError
 
 COMMANDS = ("example", "mixed", "fit", "plan", "plot")
-INTERRUPTED = 130
+BAD_DATA = 1
+# typer does not export the base of its usage errors; this is it, in every version.
+ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 def main() -> None:
     """Run the command line and exit: 0 answer, 1 bad data, 2 usage, 3 no feasible plan."""
-    signal.signal(signal.SIGINT, _interrupted)
+    if sys.stdout is None or sys.stderr is None:
+        sys.exit(BAD_DATA)  # nowhere to answer
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    arguments = sys.argv[1:] or ["--help"]
     try:
-        build_app(sys.argv[1:])()
+        code = build_app(arguments)(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
     except GrpoPlanError as error:
-        sys.stderr.write(f"grpo-plan: {error}\n")
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except ClickError as error:
+        command = arguments[0] if arguments[0] in COMMANDS else ""
+        _fail(f"{error.format_message()} See: grpo-plan {command} --help".replace("  ", " "), error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read the answer has had enough
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"the answer cannot be written ({error.strerror or error}). Check the disk or the pipe.", BAD_DATA)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stderr.write(f"grpo-plan: {one_line(message)}\n")
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    sys.exit(code)
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
     """The application; with a known command in front, only that command is loaded, which halves the start-up time."""
     app = typer.Typer(
-        name="grpo-plan", rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False,
-        no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]},
-    )  # fmt: skip
+        name="grpo-plan",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     app.callback()(_root)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
@@ -55,12 +82,3 @@ def _root(
 
     Start with: grpo-plan example pilot.jsonl, then grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500
     """
-
-
-def _interrupted(_signum: int, _frame: FrameType | None) -> None:
-    sys.stderr.write("grpo-plan: interrupted.\n")
-    sys.exit(INTERRUPTED)
-
-
-if __name__ == "__main__":
-    main()

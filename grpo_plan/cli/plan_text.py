@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from grpo_plan.cli.common import console, print_table, say
+from grpo_plan.cli.common import console, percent, print_table, say
 from grpo_plan.cli.fit import pilot_line
 from grpo_plan.cli.numbers import chance, few, few_at_least, plural, rate, with_interval
 from grpo_plan.fitting.status import FitStatus
@@ -47,12 +47,12 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     run = "" if design.steps is None else f", {plural(design.steps, 'step')}"
     used = "" if design.rollouts is None else f"; uses {design.rollouts:,}"
     mean_rate = chosen.fit.mean_pass_rate_interval(level)
-    note = "EXTRAPOLATED beyond the pilot's n, no interval yet" if dead.low is None else f"{level:.0%} interval"
+    note = "EXTRAPOLATED beyond the pilot's n, no interval yet" if dead.low is None else f"{percent(level)} interval"
     interval = batch.mixed_groups_mean_interval
     if interval is None:
         sure = _at_least(chosen, design.prompts_per_step, level)
     else:
-        sure = f"; mean between {few_at_least(interval[0])} and {few(interval[1])} ({level:.0%})"
+        sure = f"; mean between {few_at_least(interval[0])} and {few(interval[1])} ({percent(level)})"
     step = f"{plural(design.prompts_per_step, 'prompt')} a step ({plural(design.rollouts_per_step, 'rollout')})"
     lines = [
         ("Plan", f"G = {design.group_size}, {step}{run}"),
@@ -156,7 +156,8 @@ def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
     dead = " all dead: chance that a step has no mixed group." if risky else ""
     say(
         out,
-        f"{each}. dead: share of groups ({level:.0%} interval). mixed groups: mean a step (5 to 95 % of steps).{dead} "
+        f"{each}. dead: share of groups ({percent(level)} interval). mixed groups: mean a step (5 to 95 % of steps)."
+        f"{dead} "
         "kappa: progress within the budget against the best G at that kappa.",
         "  ",
     )

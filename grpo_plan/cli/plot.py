@@ -38,7 +38,9 @@ def plot(
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:
         raise DomainError(f"--output must end in {', '.join(SUFFIXES)}; got {output!r}.")
-    if any(Path(s).exists() and target.exists() and target.samefile(s) for s in request.sources):
+    if target.exists() and not target.is_file():
+        raise DomainError(f"--output {output} is no regular file. Give another name.")
+    if request.holds(target):
         raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
     draw_pilot(fit_pass_rates(request.read()), target, kind=kind, max_group_size=max_group_size, level=level)
     tell(f"{output} written.")

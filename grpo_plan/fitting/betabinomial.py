@@ -18,12 +18,13 @@ from grpo_plan.passrates.beta import BetaPassRates
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
-CORRELATION_STARTS = (1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 0.995)
+CORRELATION_STARTS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 0.995)
 MEAN_LOGIT_LIMIT = 34.0
 CORRELATION_LOGIT_LIMIT = 18.0
 MAX_STEP = 4.0
 MAX_ITERATIONS = 200
-STALLED_GRADIENT = 1e-6  # per prompt
+STALLED_GRADIENT = 1e-6  # per rollout
+NEGLIGIBLE = 1e-10  # relative gain in likelihood over pass rates without spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +83,14 @@ def fit_beta_binomial(histogram: PilotHistogram) -> BetaBinomialFit:
     if tails.edge == 0.0:
         mean = float(tails.passes[0] / tails.rollouts[0])
         return _on_edge(tails, mean, 1.0, constant)
-    x, z = _maximise(tails, mean)
-    mean, correlation = _expit(x), _expit(z)
+    flat = _log_likelihood(tails, mean, 0.0)
+    starts = [_log_likelihood(tails, mean, rho) for rho in CORRELATION_STARTS]
+    if max(starts) <= flat + NEGLIGIBLE * (1.0 + abs(flat)):
+        return _on_edge(tails, mean, 0.0, constant)
+    x, z = _maximise(tails, mean, starts)
+    pooled, mean, correlation = mean, _expit(x), _expit(z)
     inside = _log_likelihood(tails, mean, correlation)
-    pooled = passes / total
-    if _log_likelihood(tails, pooled, 0.0) >= inside - 1e-9 * (1.0 + abs(inside)):
+    if inside <= flat + NEGLIGIBLE * (1.0 + abs(flat)):
         return _on_edge(tails, pooled, 0.0, constant)
     return BetaBinomialFit(
         rates=BetaPassRates(mean=mean, correlation=correlation),
@@ -170,9 +174,8 @@ def _derivatives(tails: _TailCounts, x: float, z: float) -> tuple[Floats, Floats
     return gradient, hessian
 
 
-def _maximise(tails: _TailCounts, mean: float) -> tuple[float, float]:
-    """Damped Newton ascent from the best of a grid of correlations; returns (logit mean, logit correlation)."""
-    values = [_log_likelihood(tails, mean, rho) for rho in CORRELATION_STARTS]
+def _maximise(tails: _TailCounts, mean: float, values: list[float]) -> tuple[float, float]:
+    """Damped Newton ascent from the best of the starts; returns (logit mean, logit correlation)."""
     start = CORRELATION_STARTS[int(np.argmax(values))]
     point = np.array([math.log(mean / (1.0 - mean)), math.log(start / (1.0 - start))])
     limits = np.array([MEAN_LOGIT_LIMIT, CORRELATION_LOGIT_LIMIT])
@@ -201,7 +204,9 @@ def _maximise(tails: _TailCounts, mean: float) -> tuple[float, float]:
                 break
     gradient, _ = _derivatives(tails, float(point[0]), float(point[1]))
     free = ~((np.abs(point) >= limits) & (np.sign(gradient) == np.sign(point)))
-    if np.all(np.abs(gradient[free]) <= STALLED_GRADIENT * scale):  # rounding of the likelihood stops the ascent
+    if np.all(
+        np.abs(gradient[free]) <= STALLED_GRADIENT * float(tails.rollouts.sum())
+    ):  # rounding of the likelihood stops the ascent
         return float(point[0]), float(point[1])
     raise FitError(
         f"The Beta fit did not converge in {MAX_ITERATIONS} steps (mean {_expit(float(point[0])):.4g}, correlation "

@@ -14,6 +14,7 @@ from grpo_plan.pilot import Pilot, PilotHistogram
 FAMILIES = ("auto", "beta")
 MIN_PROMPTS = 30
 UNDERDISPERSION_Z = -3.0
+UNEVEN_Z = 4.0
 
 
 def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
@@ -69,9 +70,28 @@ def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
         found.append(FitStatus.ALL_DEAD)
     if h.total_prompts < MIN_PROMPTS:
         found.append(FitStatus.TOO_FEW_PROMPTS)
+    if abs(_uneven_z(h)) > UNEVEN_Z:
+        found.append(FitStatus.UNEVEN_ROLLOUTS)
     if _underdispersion_z(h) < UNDERDISPERSION_Z:
         found.append(FitStatus.UNDERDISPERSED)
     return tuple(found) or (FitStatus.OK,)
+
+
+def _uneven_z(h: PilotHistogram) -> float:
+    """Standardised difference in mean pass rate between prompts with the most rollouts usable and those with fewer."""
+    many = h.rollouts >= largest_measured_group_size(h)
+    means, variances = [], []
+    for side in (many, ~many):
+        prompts, rates = h.prompts[side].astype(float), h.successes[side] / h.rollouts[side]
+        total = prompts.sum()
+        if total < 2:
+            return 0.0
+        mean = float(prompts @ rates) / total
+        spread = float(prompts @ (rates - mean) ** 2) + mean * (1.0 - mean)  # never 0 by chance
+        means.append(mean)
+        variances.append(spread / (total - 1.0) / total)
+    error = float(np.sqrt(sum(variances)))
+    return 0.0 if error == 0.0 else float((means[0] - means[1]) / error)
 
 
 def _underdispersion_z(h: PilotHistogram) -> float:

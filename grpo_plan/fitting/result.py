@@ -183,14 +183,16 @@ class PassRateFit:
 
     def _exact_at_one(self, common: dict[str, Any]) -> DeadFraction:
         mean = self.mean_pass_rate_interval(common["level"])
+        fitted = self.family == "beta"
+        passing = self.beta.rates.mean if fitted else mean.value
         return DeadFraction(
             value=1.0,
             low=1.0,
             high=1.0,
-            all_pass=mean.value,
-            all_fail=1.0 - mean.value,
-            all_pass_interval=(mean.low, mean.high),
-            all_fail_interval=(1.0 - mean.high, 1.0 - mean.low),
+            all_pass=passing,
+            all_fail=1.0 - passing,
+            all_pass_interval=None if fitted else (mean.low, mean.high),
+            all_fail_interval=None if fitted else (1.0 - mean.high, 1.0 - mean.low),
             jensen_gap=0.0,
             identified=(1.0, 1.0),
             method="exact",
@@ -229,18 +231,19 @@ class PassRateFit:
             all_pass, all_fail = float(self.beta.rates.all_pass(g)), float(self.beta.rates.all_fail(g))
             method = "beta"
             if self.family == "auto" and self.max_measured_group_size > 1:
-                last = self._measured(self.max_measured_group_size, common["level"], dict(common))
-                cap_pass, cap_fail = last.all_pass or 0.0, last.all_fail or 0.0
-                if all_pass > cap_pass or all_fail > cap_fail:
-                    all_pass, all_fail, method = (
-                        min(all_pass, cap_pass),
-                        min(all_fail, cap_fail),
-                        "beta-capped",
-                    )
+                cap = self._measured(self.max_measured_group_size, common["level"], dict(common)).value or 0.0
+                if all_pass + all_fail > cap:
+                    scale = cap / (all_pass + all_fail)
+                    all_pass, all_fail, method = scale * all_pass, scale * all_fail, "beta-capped"
             value = min(1.0, all_pass + all_fail)
             gap = value - common["iid"]
             beyond = g > self.max_measured_group_size
-            if self.status in (FitStatus.OK, FitStatus.TOO_FEW_PROMPTS, FitStatus.UNDERDISPERSED):
+            if self.status in (
+                FitStatus.OK,
+                FitStatus.TOO_FEW_PROMPTS,
+                FitStatus.UNDERDISPERSED,
+                FitStatus.UNEVEN_ROLLOUTS,
+            ):
                 status = FitStatus.EXTRAPOLATED if beyond else self.status
             else:
                 status = self.status

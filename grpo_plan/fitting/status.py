@@ -18,6 +18,10 @@ class FitStatus(Enum):
         "Passes vary less between prompts than independent rollouts would: are rollouts of a prompt cached, "
         "deduplicated or filtered?"
     )
+    UNEVEN_ROLLOUTS = (
+        "Prompts with many rollouts pass at another rate than those with few: was sampling stopped by outcome? "
+        "Then D(G) speaks of the prompts with at least G rollouts only."
+    )
     EXTRAPOLATED = (
         "Beyond the pilot's rollouts per prompt: a Beta extrapolation, without an interval yet. Where some prompts "
         "always fail or always pass it is too low."

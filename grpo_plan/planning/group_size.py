@@ -199,8 +199,9 @@ def _noise_to_signal(
     if coherence == 0.0 or moments.signal == 0.0:
         return None
     variance = moments.variance(np.array([kappas.low, kappas.high]), coherence)
-    low, high = variance / (groups * coherence * moments.signal**2)
-    return float(low), float(high)
+    with np.errstate(over="ignore", divide="ignore"):
+        low, high = variance / (groups * coherence * moments.signal**2)
+    return (float(low), float(high)) if np.isfinite(high) else None
 
 
 def _least_regret(frontier: tuple[PlannedDesign, ...]) -> PlannedDesign:

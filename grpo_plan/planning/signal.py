@@ -15,6 +15,7 @@ from grpo_plan.fitting.result import PassRateFit
 Floats = NDArray[np.float64]
 DEFAULT_KAPPA = (1.0, 300.0)
 FLAT_SHARE = 0.9
+MAX_KAPPA = 1e12
 KAPPA_POINTS = 41
 
 
@@ -35,6 +36,8 @@ class KappaRange:
             as_positive(self.low, "kappa", allow_zero=True),
             as_positive(self.high, "kappa", allow_zero=True),
         )
+        if high > MAX_KAPPA:
+            raise DomainError(f"kappa must be at most {MAX_KAPPA:g}; got {high:g}.")
         if low > high:
             raise DomainError(f"kappa must be LO:HI with LO <= HI; got {low:g}:{high:g}.")
         object.__setattr__(self, "low", low)

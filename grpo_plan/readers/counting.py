@@ -156,9 +156,9 @@ def count_rewards(
 
 def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]) -> PilotFormatError:
     """The error for rewards that are not 0 or 1; a threshold is proposed where the rewards have few levels."""
-    example = f", e.g. {max(seen):g}" if 0 < len(seen) <= FEW_LEVELS else " X"
+    example = f", e.g. {shown([max(seen)])}" if 0 < len(seen) <= FEW_LEVELS else " X"
     return PilotFormatError(
-        f"{place}: {column} is {value:g}, neither 0 nor 1, and no pass threshold was given (values seen: "
+        f"{place}: {column} is {shown([value])}, neither 0 nor 1, and no pass threshold was given (values seen: "
         f"{shown(list(seen))}). Pass --pass-threshold{example} (pass_threshold=): a rollout passes at or above it."
     )
 

@@ -70,7 +70,7 @@ def read_blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def sample_of(text: bytes, name: str, kind: str, path: Path | None = None) -> Sample:
-    """Column names and values of the first rows; of a plain JSONL file also of rows from its middle and end.
+    """Column names and values of the first rows; of JSONL also of rows further on: a column may appear late.
 
     Raises:
         PilotFormatError: No row is a JSON object.
@@ -83,9 +83,10 @@ def sample_of(text: bytes, name: str, kind: str, path: Path | None = None) -> Sa
         rows = [r for r in items if isinstance(r, dict)]
     else:
         rows = _objects(text.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS])
+        rows += _objects(text.rsplit(b"\n", SAMPLE_ROWS)[1:]) if text.count(b"\n") > 2 * SAMPLE_ROWS else []
     if not rows:
         raise _not_a_table(text, name, kind)
-    if kind == "jsonl" and path is not None and path.is_file() and path.stat().st_size > 2 * len(text):
+    if kind == "jsonl" and path is not None and path.stat().st_size > len(text):
         rows += _later_objects(path)
     columns = dict.fromkeys(key for row in rows for key in row)
     return Sample(name=name, columns={c: [row.get(c) for row in rows] for c in columns})

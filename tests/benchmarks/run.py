@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -117,14 +116,18 @@ def counting() -> None:
 
 
 def memory() -> None:
-    """Peak memory of reading JSONL of two sizes with the same prompts, each in a process of its own; bar 1."""
+    """Peak memory of reading JSONL of two sizes with the same prompts, each in a process of its own; bar 1 (Linux)."""
+    script = (
+        "import sys; from grpo_plan.readers import read_pilot; read_pilot(sys.argv[1]);"
+        "print(next(l for l in open('/proc/self/status') if l.startswith('VmHWM')).split()[1])"
+    )
     with tempfile.TemporaryDirectory() as folder:
         peaks = []
         for rollouts in (5, 50):
             path = write_rollouts(Path(folder) / f"{rollouts}.jsonl", prompts=10_000, rollouts=rollouts, text=1_000)
-            process("-m", "grpo_plan", "fit", str(path))()
-            peaks.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3)
-        print(f"peak memory of fit: {peaks[0]:.0f} MB; of ten times the rollouts: {peaks[1]:.0f} MB")
+            words = [sys.executable, "-c", script, str(path)]
+            peaks.append(int(subprocess.run(words, check=True, capture_output=True, text=True).stdout) / 1e3)
+        print(f"peak memory of read_pilot: {peaks[0]:.0f} MB; of ten times the rollouts: {peaks[1]:.0f} MB")
 
 
 def write_rollouts(path: Path, *, prompts: int, rollouts: int, text: int) -> Path:
