@@ -206,6 +206,16 @@ def test_null_chat_prompts_are_missing_and_text_is_the_same_everywhere(tmp_path:
     assert (both.prompts, both.total_rollouts) == (1, 4)
 
 
+def test_whole_batches_in_one_row_are_refused_and_double_columns_noted(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", {"prompt_id": ["a", "b"], "reward": [1, 0]})
+    with pytest.raises(PilotFormatError, match="holds lists of prompts: one row is a whole batch"):
+        read_pilot(path)
+    path.write_text("id,reward,reward\na,1,0\na,1,0\n")
+    pilot = read_pilot(path)
+    assert table_of(pilot) == {"a": (2, 2)}
+    assert any("column 'reward' occurs more than once; the first is used" in note for note in pilot.notes)
+
+
 def test_a_temperature_of_words_is_left_out_and_said() -> None:
     frame = pl.DataFrame({"id": ["a", "a"], "reward": [1, 0], "temperature": ["low", "high"]})
     pilot = read_pilot(frame)

@@ -125,6 +125,11 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     # What the user names decides the shape; otherwise counts, then rewards, then rates.
     wide_named = "k" in named or "pass_rate" in named
     if reward is not None and not wide_named and _is_list(sample.columns[reward]):
+        if prompt is not None and any(_is_list_of_prompts(v) for v in sample.columns[prompt]):
+            raise PilotFormatError(
+                f"{sample.name}: column {prompt!r} holds lists of prompts: one row is a whole batch, not a prompt. "
+                "Write one row a rollout, or one row a prompt."
+            )
         found = ColumnMap(shape="lists", prompt=prompt, reward=reward, **common)
     elif "reward" not in named and has_n and (k is not None or (rate is not None and reward is None) or wide_named):
         rate_used = None if k is not None and "pass_rate" not in named else rate
@@ -190,6 +195,10 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
     notes = [f"{sample.name}: {shapes[found.shape]}; {used}."]
     if found.prompt is None:
         notes.append(f"{sample.name}: no prompt column, so every row is its own prompt.")
+    twice = [c for c in sample.columns if c.endswith("_duplicated_0")]
+    if twice:
+        first = twice[0].removesuffix("_duplicated_0")
+        notes.append(f"{sample.name}: column {first!r} occurs more than once; the first is used.")
     step = next((by_name[s] for s in STEP_NAMES if s in by_name), None)
     if step is not None and step not in found.roles().values():
         values = dict.fromkeys(map(str, sample.columns[step]))
@@ -220,6 +229,12 @@ def _is_list(values: Sequence[object]) -> bool:
     return any(not isinstance(v, str) and list_of(v) is not None for v in values) or (
         any(v is not None for v in values) and all(list_of(v) is not None for v in values if v is not None)
     )
+
+
+def _is_list_of_prompts(value: object) -> bool:
+    """Several texts in one cell; a list of chat messages is one prompt."""
+    items = None if isinstance(value, str) else list_of(value)
+    return bool(items) and all(isinstance(item, str | int) for item in items or [])
 
 
 def _is_count(values: Sequence[object]) -> bool:

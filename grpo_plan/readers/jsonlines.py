@@ -16,7 +16,7 @@ from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero, wide_cells
 from grpo_plan.readers.values import is_missing, list_of, matches
 
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 2 << 20
 MAX_LINE_BYTES = 256 << 20
 SAMPLE_ROWS = 500
 BATCH_ROWS = 200_000
