@@ -159,9 +159,9 @@ def draw_pilot(
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Save without a date, so that the same data give the same file."""
+    """Save without a date or maker, so that the same data give the same file."""
     suffix = path.suffix.lower()
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    metadata = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(suffix)
     picture = BytesIO()
     figure.savefig(picture, format=suffix.removeprefix("."), metadata=metadata)
     try:
