@@ -222,7 +222,7 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
         beyond = next(d.group_size for d in dead if d.status is FitStatus.EXTRAPOLATED)
         lines.append(
             f"* EXTRAPOLATED: beyond the pilot's {plural(largest, 'rollout')} per prompt; a Beta fit, no interval yet. "
-            "Where some prompts always fail or always pass it is too low, by up to a factor of 2."
+            "Where some prompts always fail or always pass it is too low, the more so the larger G."
         )
         cap = fitted.dead(largest) if largest > 1 else None
         if cap is not None and cap.high is not None:
