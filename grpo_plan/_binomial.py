@@ -42,16 +42,3 @@ def binomial_window(trials: int, probability: NDArray[np.float64]) -> tuple[NDAr
     weights = np.concatenate([down_product[:, ::-1], ones, up_product], axis=1)
     counts = np.concatenate([k_down[:, ::-1], mode[:, None], k_up], axis=1)
     return np.clip(counts, 0, trials), weights / weights.sum(axis=1, keepdims=True)
-
-
-def binomial_pmf(trials: int, probability: float) -> NDArray[np.float64]:
-    """Probability of every count 0..trials, shape (trials + 1,); sums to 1."""
-    counts, weights = binomial_window(trials, np.array([probability], dtype=np.float64))
-    pmf = np.zeros(trials + 1)
-    np.add.at(pmf, counts[0], weights[0])
-    return pmf
-
-
-def quantile(pmf: NDArray[np.float64], probability: float) -> int:
-    """Smallest count whose cumulative probability reaches ``probability``."""
-    return int(np.searchsorted(np.cumsum(pmf), probability * (1.0 - 1e-12)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def plot_dead_fraction(
         ax.plot(x[inside], curve[inside], color=BLUE, lw=1.6, label="Beta fit (dashed: no interval yet)")
         outside = x >= fit.max_measured_group_size
         if outside.sum() > 1:
-            ax.plot(x[outside], curve[outside], color=BLUE, lw=1.6, ls=(0, (4, 2)))
+            ax.plot(x[outside], total[outside], color=BLUE, lw=1.6, ls=(0, (4, 2)))
     if measured:
         middle = np.array([d.value for d in measured])
         bars = np.abs(np.array([[d.low, d.high] for d in measured], dtype=np.float64).T - middle)
@@ -138,7 +138,7 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
     shape = rates.shape
     fitted = f": Beta({shape[0]:.3g}, {shape[1]:.3g})" if shape and known else ""
     ax.set_title(f"Prompts differ{fitted}")
-    _legend(ax)
+    _legend(ax, "upper center")  # pass rates pile up at the ends
     return ax
 
 
@@ -182,12 +182,12 @@ def _axes(ax: Axes | None) -> Axes:
     return _figure(1).axes[0] if ax is None else ax
 
 
-def _legend(ax: Axes) -> None:
+def _legend(ax: Axes, place: Literal["upper right", "upper center"] = "upper right") -> None:
     """A legend that shrinks with the axes, down to 5 points."""
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     width, height = box.width / dpi, box.height / dpi
     size = float(np.clip(8.0 * min(width / 3.8, height / 2.6), 5.0, 8.0))
-    ax.legend(loc="upper right", fontsize=size, frameon=False, labelspacing=0.4)
+    ax.legend(loc=place, fontsize=size, frameon=False, labelspacing=0.4)
 
 
 def _sizes(largest: int) -> list[int]:

@@ -192,7 +192,7 @@ def test_plans_of_many_kinds(run: Run, example_file: Path, options: list[str]) -
 def test_a_value_beyond_the_pilot_is_marked_in_the_plan(run: Run, example_file: Path) -> None:
     text = " ".join(run("plan", example_file, "--rollouts-per-step", 512, "--group-sizes", 32).out.split())
     assert "EXTRAPOLATED beyond the pilot's n, no interval yet" in text
-    assert "the uncertainty of D comes on top (mean at least 8.5, since D never rises with G)" in text
+    assert "the uncertainty of D comes on top (mean at least 8.5 at 95%, since D never rises with G)" in text
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

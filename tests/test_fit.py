@@ -6,11 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grpo_plan import symbolic
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting import FitStatus, PassRateFit, fit_pass_rates
+from grpo_plan.fitting.fit import underdispersion, unevenness
 from grpo_plan.pilot import Pilot
 from tests.conftest import pilot_of
 
@@ -150,14 +153,69 @@ def test_one_rollout_shows_the_mean_only() -> None:
     assert fit.mean_pass_rate_interval().value == pytest.approx(0.7)
 
 
-def test_independent_rollouts_are_not_called_underdispersed() -> None:
-    """Identical prompts are the worst case; at z < -3 a false alarm has a chance of about 0.1 %: none in 200."""
+@pytest.mark.parametrize(
+    ("prompts", "rollouts", "rate"),
+    [(300, 8, 0.4), (10_000, 4, 0.001), (10_000, 4, 0.999), (5_000, 2, 0.004), (2_000, 4, 0.1)],
+)
+def test_independent_rollouts_are_not_called_underdispersed(prompts: int, rollouts: int, rate: float) -> None:
+    """Identical prompts are the worst case: a chance of about 0.1 % each; over 4 of 300 has one of 1e-4."""
     rng = np.random.default_rng(11)
     alarms = sum(
-        FitStatus.UNDERDISPERSED in fit_pass_rates(Pilot.from_counts(rng.binomial(8, 0.4, 300), 8)).statuses
-        for _ in range(200)
+        FitStatus.UNDERDISPERSED
+        in fit_pass_rates(Pilot.from_counts(rng.binomial(rollouts, rate, prompts), rollouts)).statuses
+        for _ in range(300)
     )
-    assert alarms <= 3
+    assert alarms <= 4
+
+
+def test_underdispersion_is_the_standardised_covariance() -> None:
+    """theory.md, eq. 29, by hand; z just beyond -3 is an alarm and just short of it is none."""
+    for extremes, alarm in ((5, True), (7, False)):
+        k = np.array([2] * 90 + [1, 3] * 60 + [0, 4] * extremes)
+        z = (np.mean(k * (k - 1) / 12) - 0.25) / np.sqrt(2 * 0.25**2 / 12 / k.size)
+        h = Pilot.from_counts(k, 4).histogram()
+        assert underdispersion(h) == pytest.approx(z, rel=1e-9)
+        assert -4 < z < -2
+        assert (FitStatus.UNDERDISPERSED in fit_pass_rates(Pilot.from_counts(k, 4)).statuses) is alarm
+    p = sp.Symbol("p")
+    assert sp.simplify(symbolic.pair_kernel_variance_sum(p, 5) - symbolic.pair_kernel_variance(p, 5)) == 0
+
+
+def test_unevenness_matches_its_symbolic_form_and_sees_retries() -> None:
+    """theory.md, eq. 30; and failures retried once more, on the 13 % of prompts that had none of 4 right."""
+    counts = [(1, 4)] * 5 + [(3, 4)] * 4 + [(0, 8)] * 6 + [(2, 16)]
+    k, n = np.array(counts).T
+    assert unevenness(Pilot.from_counts(k, n).histogram()) == pytest.approx(
+        float(symbolic.unevenness(counts)), rel=1e-12
+    )
+    rng = np.random.default_rng(2)
+    p = rng.beta(1.0, 0.6, 4000)
+    k = rng.binomial(4, p)
+    n = np.where(k == 0, 8, 4)
+    retried = Pilot.from_counts(k + np.where(k == 0, rng.binomial(4, p), 0), n)
+    assert FitStatus.UNEVEN_ROLLOUTS in fit_pass_rates(retried).statuses
+    z = [unevenness(Pilot.from_counts([1] * 20 + [4] * 20, [4] * 20 + [m] * 20).histogram()) for m in (5, 8)]
+    assert abs(z[0]) > 4  # both are far beyond any chance; the threshold of 4 is what separates them from noise
+
+
+def test_the_share_of_prompts_that_stands_for_all() -> None:
+    for many, measured in ((20, 16), (19, 8)):
+        n = np.array([8] * (100 - many) + [16] * many)
+        assert fit_pass_rates(Pilot.from_counts(n // 2, n)).max_measured_group_size == measured
+
+
+def test_prompts_with_one_rollout_measure_nothing() -> None:
+    rng = np.random.default_rng(0)
+    n = np.array([1] * 850 + [8] * 150)
+    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(n, rng.beta(0.5, 0.5, 1000)), n))
+    assert fit.status is FitStatus.FEW_ROLLOUTS
+    assert fit.dead(2).status is FitStatus.EXTRAPOLATED
+
+
+@pytest.mark.parametrize("counts", [(100, 0, 0, 0, 0), (0, 0, 0, 0, 100), (50, 0, 0, 0, 50)])
+def test_beyond_a_pilot_without_a_mixed_prompt_the_value_is_marked(counts: tuple[int, ...]) -> None:
+    d = fit_pass_rates(pilot_of(counts)).dead(64)
+    assert (d.value, d.low, d.status) == (1.0, None, FitStatus.EXTRAPOLATED)
 
 
 def test_unequal_rollouts_use_the_prompts_that_have_enough() -> None:

@@ -267,9 +267,49 @@ def test_noise_to_signal_needs_the_coherence(example_fit: PassRateFit) -> None:
     larger = plan_group_size(
         example_fit, budget=Budget(rollouts=8_000_000, steps=500), kappa=10.0, coherence=0.01, group_sizes=[8]
     ).recommended
-    assert known.noise_to_signal is not None
-    assert larger.noise_to_signal is not None
-    assert larger.noise_to_signal[0] == pytest.approx(known.noise_to_signal[0] / 4)
+    pmf, k = example_fit.group_pmf(8), np.arange(9)
+    t = np.sqrt(k * (8 - k)) / 8
+    mean = float(pmf @ t)
+    v = float(pmf[1:-1].sum()) / 8
+    expected = (float(pmf @ t**2) + 10.0 * v - 0.01 * mean**2) / (500 * 0.01 * mean**2)
+    assert known.noise_to_signal == pytest.approx((expected, expected))
+    assert larger.noise_to_signal == pytest.approx((expected / 4, expected / 4))
+
+
+def test_coherence_lowers_the_variance_of_large_groups_most(example_fit: PassRateFit) -> None:
+    moments = [group_moments(example_fit, g, get_estimator("rloo")) for g in (4, 64)]
+    groups = np.array([16.0, 1.0])
+    for rho in (0.0, 0.3):
+        raw = [
+            n * m.signal**2 / (m.signal_square + 5.0 * m.noise - rho * m.signal**2)
+            for n, m in zip(groups, moments, strict=True)
+        ]
+        share = progress(moments, groups, np.array([5.0]), rho)[:, 0]
+        assert share == pytest.approx(np.array(raw) / max(raw))
+    with pytest.raises(DomainError, match="coherence must be below 1"):
+        progress(moments, groups, np.array([5.0]), 1.0)
+
+
+def test_prompt_costs_count_without_a_total_budget(example_fit: PassRateFit) -> None:
+    """At 1,024 rollouts a step a dear prompt makes larger groups better, as it does under a total budget."""
+    step = Budget(rollouts_per_step=1024)
+    free, dear = (
+        plan_group_size(example_fit, budget=step, kappa=10.0, cost=CostModel(prompt_rollouts=c0)).sensitivity[0]
+        for c0 in (0.0, 50.0)
+    )
+    assert dear.group_size > free.group_size
+    assert dear.two_stage is not None
+    assert free.two_stage is not None
+    assert dear.two_stage > free.two_stage
+
+
+def test_fixed_steps_and_prompts_leave_the_largest_group_that_the_costs_allow(example_fit: PassRateFit) -> None:
+    for c0, largest in ((0.0, 9), (2.0, 7)):
+        plan = plan_group_size(
+            example_fit, budget=Budget(rollouts=5_000_000, steps=1000, prompts_per_step=512),
+            cost=CostModel(prompt_rollouts=c0),
+        )  # fmt: skip
+        assert plan.frontier[-1].design.group_size == largest == plan.least_regret.design.group_size
 
 
 def test_candidates_are_powers_and_divisors() -> None:

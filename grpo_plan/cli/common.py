@@ -78,7 +78,7 @@ class PilotRequest:
 def _pilot_options(
     pilot: Annotated[
         list[str],
-        typer.Argument(metavar="PILOT...", help="File, glob, folder or - (JSONL, JSON, CSV, Parquet, Arrow)."),
+        typer.Argument(metavar="PILOT", help="File, glob, folder or - (JSONL, JSON, CSV, Parquet, Arrow)."),
     ],
     prompt_column: Annotated[str | None, typer.Option(help="Column that names the prompt.")] = None,
     reward_column: Annotated[str | None, typer.Option(help="Column of the reward, or of a list of rewards.")] = None,

@@ -148,7 +148,6 @@ def _print(
     from rich.table import Table
 
     from grpo_plan.cli.numbers import rate, with_interval
-    from grpo_plan.fitting.status import FitStatus
 
     out = console()
     mean = fitted.mean_pass_rate_interval(level)
@@ -168,21 +167,24 @@ def _print(
     ):
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
     for d in dead:
-        fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
-        marked = "*" if d.status is FitStatus.EXTRAPOLATED else ""
-        table.add_row(
-            str(d.group_size),
-            with_interval(d.value, d.low, d.high) + marked,
-            with_interval(d.all_fail, *fails) + marked,
-            with_interval(d.all_pass, *passes) + marked,
-            rate(d.iid),
-        )
+        table.add_row(str(d.group_size), *_cells(d), rate(d.iid))
     print_table(out, table)
     out.print()
-    for line in _footnotes(fitted, dead):
+    for line in _footnotes(fitted, dead, level):
         say(out, line, "  ")
     if strata:
         _print_strata(out, strata, level)
+
+
+def _cells(d: DeadFraction) -> list[str]:
+    """Dead fraction, all-fail and all-pass part of a row; a star marks what is extrapolated."""
+    from grpo_plan.cli.numbers import with_interval
+    from grpo_plan.fitting.status import FitStatus
+
+    fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
+    marked = "*" if d.status is FitStatus.EXTRAPOLATED else ""
+    cells = [(d.value, d.low, d.high), (d.all_fail, *fails), (d.all_pass, *passes)]
+    return [with_interval(*cell) + marked for cell in cells]
 
 
 def _beta_line(fitted: PassRateFit) -> str:
@@ -199,7 +201,7 @@ def _beta_line(fitted: PassRateFit) -> str:
     return "prompts pass always or never: no shape"
 
 
-def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
+def _footnotes(fitted: PassRateFit, dead: list[DeadFraction], level: float) -> list[str]:
     from grpo_plan.cli.numbers import plural
     from grpo_plan.fitting.status import FitStatus
 
@@ -224,10 +226,11 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
             f"* EXTRAPOLATED: beyond the pilot's {plural(largest, 'rollout')} per prompt; a Beta fit, no interval yet. "
             "Where some prompts always fail or always pass it is too low, the more so the larger G."
         )
-        cap = fitted.dead(largest) if largest > 1 else None
+        cap = fitted.dead(largest, level) if largest > 1 else None
         if cap is not None and cap.high is not None:
             lines[-1] += (
-                f" Sure is that D never rises with G: at most {cap.high:.3f}, the upper limit at G = {largest}."
+                f" Sure is that D never rises with G: at most {cap.high:.3f} at {percent(level)}, the limit at "
+                f"G = {largest}."
             )
         lines.append(f"To measure D({beyond}) instead, give each prompt {beyond} rollouts.")
     return lines
@@ -235,8 +238,6 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction]) -> list[str]:
 
 def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFraction]]], level: float) -> None:
     from rich.table import Table
-
-    from grpo_plan.cli.numbers import with_interval
 
     sizes = [d.group_size for d in strata[0][2]]
     limit = min(8, *(part.max_measured_group_size for _, part, _ in strata))
@@ -248,11 +249,5 @@ def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFracti
         table.add_column(name, no_wrap=True)
     for name, _, rows in strata:
         d = rows[chosen]
-        fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
-        table.add_row(
-            one_line(name),
-            with_interval(d.value, d.low, d.high),
-            with_interval(d.all_fail, *fails),
-            with_interval(d.all_pass, *passes),
-        )
+        table.add_row(one_line(name), *_cells(d))
     print_table(out, table)

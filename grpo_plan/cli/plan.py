@@ -103,7 +103,11 @@ def _row(planned: PlannedDesign) -> dict[str, Any]:
         "rollouts_per_step": design.rollouts_per_step,
         "dead": dead_json(planned.dead),
         "effective_batch": batch_json(planned.batch),
-        "cost": {"rollouts": design.rollouts, "rollout_equivalents": planned.cost_rollouts},
+        "cost": {
+            "of": "step" if design.steps is None else "run",
+            "rollouts": design.rollouts_per_step * (design.steps or 1),
+            "rollout_equivalents": planned.cost_rollouts,
+        },
         "signal": {
             "progress_at_kappa_low": planned.progress_low,
             "progress_at_kappa_high": planned.progress_high,

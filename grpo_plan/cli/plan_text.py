@@ -45,7 +45,9 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     best, batch = chosen.recommended, chosen.recommended.batch
     design, dead, mixed = best.design, best.dead, batch.mixed_groups
     run = "" if design.steps is None else f", {plural(design.steps, 'step')}"
-    used = "" if design.rollouts is None else f"; uses {design.rollouts:,}"
+    used = "" if design.rollouts is None else f"; uses {design.rollouts:,} rollouts"
+    if best.cost_rollouts > design.rollouts_per_step * (design.steps or 1):
+        used += f", {best.cost_rollouts:,.0f} with the cost of prompts"
     mean_rate = chosen.fit.mean_pass_rate_interval(level)
     note = "EXTRAPOLATED beyond the pilot's n, no interval yet" if dead.low is None else f"{percent(level)} interval"
     interval = batch.mixed_groups_mean_interval
@@ -69,7 +71,7 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
         ),
         (
             "",
-            f"{few(batch.live_rollouts.mean)} live rollouts a step; chance that a step is all dead "
+            f"{few(batch.live_rollouts.mean)} live rollouts a step; at this D a step is all dead with chance "
             f"{chance(batch.dead_batch_probability)}",
         ),
         ("Flat", _flat(chosen)),
@@ -85,7 +87,8 @@ def _at_least(chosen: Plan, prompts: int, level: float) -> str:
     text = "; the uncertainty of D comes on top"
     if last.high is None or last.group_size < 2:
         return text
-    return f"{text} (mean at least {few_at_least(prompts * (1.0 - last.high))}, since D never rises with G)"
+    least = few_at_least(prompts * (1.0 - last.high))
+    return f"{text} (mean at least {least} at {percent(level)}, since D never rises with G)"
 
 
 def _flat(chosen: Plan) -> str:
@@ -117,9 +120,10 @@ def _reasons(chosen: Plan) -> list[str]:
     elif same:
         lines = [
             f"Best within the budget at every kappa from {kappa.low:g} to {kappa.high:g} "
-            f"(estimator {chosen.estimator}). Where steps and prompts a step are both fixed, the largest group that "
-            "fits always is."
+            f"(estimator {chosen.estimator})."
         ]
+        if len({(p.design.prompts_per_step, p.design.steps) for p in chosen.frontier}) == 1 < len(chosen.frontier):
+            lines[0] += " Steps and prompts a step are fixed, so the largest group that fits is best."
     else:
         lines = [
             "kappa, the score noise over contrast, decides G, and rewards do not show it. Over "
@@ -127,7 +131,10 @@ def _reasons(chosen: Plan) -> list[str]:
             f"of the progress that the best G of the table makes within the budget (estimator {chosen.estimator})."
         ]
     if exact is not best:
-        lines.append(f"It is taken for {exact.design.group_size} as a rounder number, at a cost of at most 1 point.")
+        lines.append(
+            f"G = {best.design.group_size} instead of {exact.design.group_size}: a rounder number, at a cost of at "
+            "most 1 point."
+        )
     if kappa.measured or not same:
         lines += [
             f"kappa = {a.kappa:<5.3g} best G = {a.group_size}, within 10 % of it: {a.flat_low} to {a.flat_high}"
@@ -141,6 +148,7 @@ def _reasons(chosen: Plan) -> list[str]:
 def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
     kappa = chosen.kappa
     special = {chosen.recommended.design.group_size, *(a.group_size for a in chosen.sensitivity)}
+    special |= {a.planned.design.group_size for a in chosen.alternatives if a.planned is not None}
     shown = [p for p in chosen.frontier if p.design.group_size in SHOWN_SIZES or p.design.group_size in special]
     steps = len({p.design.prompts_per_step for p in shown}) == 1 and shown[0].design.steps is not None
     risky = any(p.batch.dead_batch_probability >= WORTH_A_COLUMN for p in shown)
@@ -153,6 +161,8 @@ def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
         table.add_row(*_frontier_row(planned, chosen, steps, risky))
     print_table(out, table)
     each = "steps: of the run" if steps else "prompts: a step"
+    hidden = len(chosen.frontier) - len(shown)
+    each = f"{len(shown)} of {len(chosen.frontier)} group sizes; all with --json. {each}" if hidden else each
     dead = " all dead: chance that a step has no mixed group." if risky else ""
     say(
         out,

@@ -15,6 +15,7 @@ FAMILIES = ("auto", "beta")
 MIN_PROMPTS = 30
 UNDERDISPERSION_Z = -3.0
 UNEVEN_Z = 4.0
+MIN_PAIRS = 20.0
 
 
 def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
@@ -33,7 +34,7 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
         PilotError: The pilot mixes temperatures.
         FitError: The optimiser failed.
 
-    >>> fit = fit_pass_rates(Pilot.from_counts([439 * [0] + 151 * [1] + 619 * [5]][0], 8))
+    >>> fit = fit_pass_rates(Pilot.from_counts(439 * [0] + 151 * [1] + 619 * [5], 8))
     >>> fit.status.name, fit.max_measured_group_size
     ('OK', 8)
     """
@@ -62,57 +63,56 @@ def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
     successes, rollouts = int(h.prompts @ h.successes), int(h.prompts @ h.rollouts)
     if h.max_rollouts == 1:
         found.append(FitStatus.SINGLE_ROLLOUT)
+    elif largest_measured_group_size(h) == 1:
+        found.append(FitStatus.FEW_ROLLOUTS)
     if successes == 0:
         found.append(FitStatus.NO_SUCCESS)
     elif successes == rollouts:
         found.append(FitStatus.NO_FAILURE)
     elif h.max_rollouts > 1 and not np.any((h.successes > 0) & (h.successes < h.rollouts)):
         found.append(FitStatus.ALL_DEAD)
+    if abs(unevenness(h)) > UNEVEN_Z:
+        found.append(FitStatus.UNEVEN_ROLLOUTS)
+    if underdispersion(h) < UNDERDISPERSION_Z:
+        found.append(FitStatus.UNDERDISPERSED)
     if h.total_prompts < MIN_PROMPTS:
         found.append(FitStatus.TOO_FEW_PROMPTS)
-    if abs(_uneven_z(h)) > UNEVEN_Z:
-        found.append(FitStatus.UNEVEN_ROLLOUTS)
-    if _underdispersion_z(h) < UNDERDISPERSION_Z:
-        found.append(FitStatus.UNDERDISPERSED)
     return tuple(found) or (FitStatus.OK,)
 
 
-def _uneven_z(h: PilotHistogram) -> float:
-    """Standardised difference in mean pass rate between prompts with the most rollouts usable and those with fewer."""
-    many = h.rollouts >= largest_measured_group_size(h)
-    means, variances = [], []
-    for side in (many, ~many):
-        prompts, rates = h.prompts[side].astype(float), h.successes[side] / h.rollouts[side]
-        total = prompts.sum()
-        if total < 2:
-            return 0.0
-        mean = float(prompts @ rates) / total
-        spread = float(prompts @ (rates - mean) ** 2) + mean * (1.0 - mean)  # never 0 by chance
-        means.append(mean)
-        variances.append(spread / (total - 1.0) / total)
-    error = float(np.sqrt(sum(variances)))
-    return 0.0 if error == 0.0 else float((means[0] - means[1]) / error)
+def unevenness(h: PilotHistogram) -> float:
+    """Standardised covariance of a prompt's rollouts with its share of passes (theory.md, eq. 30); 0 at equal n.
+
+    The larger of the sandwich and the pooled standard error is used, so that few prompts with other n raise no alarm.
+    """
+    prompts, n, rates = h.prompts.astype(float), h.rollouts.astype(float), h.successes / h.rollouts
+    total = prompts.sum()
+    n_centred = n - float(prompts @ n) / total
+    mean = float(prompts @ rates) / total
+    sandwich = float(prompts @ (n_centred * (rates - mean)) ** 2)
+    pooled = float(prompts @ n_centred**2) * max(
+        float(prompts @ (rates - mean) ** 2) / total, mean * (1 - mean) / total
+    )
+    error = float(np.sqrt(max(sandwich, pooled)))
+    return 0.0 if error == 0.0 else float(prompts @ (n_centred * (rates - mean))) / error
 
 
-def _underdispersion_z(h: PilotHistogram) -> float:
-    """Standardised excess of the between-prompt covariance of two rollouts; far below 0 is impossible for any F.
+def underdispersion(h: PilotHistogram) -> float:
+    """Standardised covariance of two rollouts of a prompt (theory.md, eq. 29); far below 0 is impossible for any F.
 
-    ``C = mean of k(k-1)/(n(n-1)) - pbar**2`` estimates the variance of p, which is never negative.
+    ``C = mean of k(k-1)/(n(n-1)) - pbar**2`` estimates the variance of p, which is never negative. Its standard
+    error is that of prompts of one pass rate, ``2 p**2 q**2 / (n (n-1))`` a prompt. Where fewer than `MIN_PAIRS`
+    pairs of passes (or of fails) are expected, C is far from normal, and 0 is returned: no evidence.
     """
     two = h.rollouts >= 2
-    prompts, n, k = (
-        h.prompts[two].astype(float),
-        h.rollouts[two].astype(float),
-        h.successes[two].astype(float),
-    )
-    total = prompts.sum()
-    if total < 2:
+    prompts, n, k = h.prompts[two].astype(float), h.rollouts[two].astype(float), h.successes[two].astype(float)
+    total = float(prompts.sum())
+    if total == 0.0:
         return 0.0
     mean = float(prompts @ (k / n)) / total
-    influence = k * (k - 1.0) / (n * (n - 1.0)) - 2.0 * mean * (k / n) + mean**2
-    centre = float(prompts @ influence) / total
-    variance = float(prompts @ (influence - centre) ** 2) / (total - 1.0) / total
-    if variance <= 0.0:
-        # All prompts alike. Binomial counts would differ: 30 prompts of one count are evidence, 3 are not.
-        return float(-np.sqrt(total) if centre < -1e-12 else 0.0)
-    return float(centre / np.sqrt(variance))
+    pairs = float(prompts @ (n * (n - 1.0) / 2.0)) * min(mean, 1.0 - mean) ** 2
+    if pairs < MIN_PAIRS:
+        return 0.0
+    covariance = float(prompts @ (k * (k - 1.0) / (n * (n - 1.0)))) / total - mean**2
+    variance = float(prompts @ (2.0 * (mean * (1.0 - mean)) ** 2 / (n * (n - 1.0)))) / total**2
+    return float(covariance / np.sqrt(variance))

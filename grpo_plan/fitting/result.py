@@ -228,25 +228,10 @@ class PassRateFit:
         value = all_pass = all_fail = gap = None
         method, status = "unknown", FitStatus.UNKNOWN
         if self._spread_known:
-            all_pass, all_fail = float(self.beta.rates.all_pass(g)), float(self.beta.rates.all_fail(g))
-            method = "beta"
-            if self.family == "auto" and self.max_measured_group_size > 1:
-                cap = self._measured(self.max_measured_group_size, common["level"], dict(common)).value or 0.0
-                if all_pass + all_fail > cap:
-                    scale = cap / (all_pass + all_fail)
-                    all_pass, all_fail, method = scale * all_pass, scale * all_fail, "beta-capped"
+            all_pass, all_fail, method = self._beta_parts(g, common)
             value = min(1.0, all_pass + all_fail)
             gap = value - common["iid"]
-            beyond = g > self.max_measured_group_size
-            if self.status in (
-                FitStatus.OK,
-                FitStatus.TOO_FEW_PROMPTS,
-                FitStatus.UNDERDISPERSED,
-                FitStatus.UNEVEN_ROLLOUTS,
-            ):
-                status = FitStatus.EXTRAPOLATED if beyond else self.status
-            else:
-                status = self.status
+            status = FitStatus.EXTRAPOLATED if g > self.max_measured_group_size else self.status
         return DeadFraction(
             value=value,
             low=None,
@@ -262,6 +247,16 @@ class PassRateFit:
             status=status,
             **common,
         )
+
+    def _beta_parts(self, g: int, common: dict[str, Any]) -> tuple[float, float, str]:
+        """All-pass and all-fail of the Beta fit; in family auto their sum is held at the last measured D."""
+        all_pass, all_fail = float(self.beta.rates.all_pass(g)), float(self.beta.rates.all_fail(g))
+        if self.family == "auto" and self.max_measured_group_size > 1:
+            cap = self._measured(self.max_measured_group_size, common["level"], dict(common)).value or 0.0
+            if all_pass + all_fail > cap:
+                scale = cap / (all_pass + all_fail)
+                return scale * all_pass, scale * all_fail, "beta-capped"
+        return all_pass, all_fail, "beta"
 
 
 def largest_measured_group_size(histogram: PilotHistogram) -> int:

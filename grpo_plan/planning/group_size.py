@@ -20,6 +20,7 @@ from grpo_plan.planning.signal import (
     FLAT_SHARE,
     GroupMoments,
     KappaRange,
+    as_coherence,
     group_moments,
     progress,
     two_stage_group_size,
@@ -77,8 +78,9 @@ def plan_group_size(
     designs = _feasible(budget, cost, group_sizes)
     _refuse_hopeless(fit)
     moments = [group_moments(fit, d.group_size, advantage) for d in designs]
-    groups = np.array([float(d.prompts_per_step * (d.steps or 1)) for d in designs])
-    table = progress(moments, groups, kappas.grid(), coherence)
+    rho = as_coherence(coherence)
+    groups = np.array([_comparable_groups(d, budget, cost) for d in designs])
+    table = progress(moments, groups, kappas.grid(), rho)
     if not table.any():
         raise InfeasiblePlanError(
             "No group size can be planned: every group would be dead. "
@@ -90,16 +92,13 @@ def plan_group_size(
     )
     by_signal = _least_regret(frontier)
     by_dead, comment = _first_below(frontier, limit)
-    if objective == "max-dead" and by_dead is None:
+    if objective == "signal":
+        chosen, other = by_signal, Alternative(objective="max-dead", planned=by_dead, comment=comment)
+    elif by_dead is None:
         raise InfeasiblePlanError(comment)
-    chosen = by_signal if objective == "signal" else by_dead
-    if chosen is None:  # unreachable: the frontier is not empty
-        raise InfeasiblePlanError(comment)
-    other = (
-        Alternative(objective="max-dead", planned=by_dead, comment=comment)
-        if objective == "signal"
-        else Alternative(objective="signal", planned=by_signal, comment="Least worst-case regret over the kappa range.")
-    )
+    else:
+        words = "Least worst-case regret over the kappa range."
+        chosen, other = by_dead, Alternative(objective="signal", planned=by_signal, comment=words)
     return Plan(
         objective=objective,
         recommended=chosen,
@@ -114,6 +113,14 @@ def plan_group_size(
         assumptions=_assumptions(fit, kappas, chosen, coherence, cost),
         fit=fit,
     )
+
+
+def _comparable_groups(design: Design, budget: Budget, cost: CostModel) -> float:
+    """Groups that a design buys: of the run, or of a step; per unit of cost where no total limits the prompt costs."""
+    groups = float(design.prompts_per_step * (design.steps or 1))
+    if budget.rollouts is None:
+        groups *= design.group_size / cost.group(design.group_size)
+    return groups
 
 
 def candidate_group_sizes(rollouts_in_a_step: float | None) -> tuple[int, ...]:
@@ -184,7 +191,7 @@ def _planned(
     return PlannedDesign(
         design=design,
         cost_rollouts=cost.group(design.group_size) * design.prompts_per_step * (design.steps or 1),
-        dead=batch.dead if batch.dead is not None else fit.dead(design.group_size, level),
+        dead=fit.dead(design.group_size, level),
         batch=batch,
         progress_low=float(row[0]),
         progress_high=float(row[-1]),

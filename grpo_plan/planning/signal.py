@@ -89,6 +89,16 @@ def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> Gr
     )
 
 
+def as_coherence(coherence: float) -> float:
+    """Mean cosine between the gradients of two prompts, in [0, 1)."""
+    rho = float(as_probability(coherence, "coherence"))
+    if rho == 1.0:
+        raise DomainError(
+            "coherence must be below 1; at 1 all prompts pull the same way and one prompt a step is enough."
+        )
+    return rho
+
+
 def progress(moments: list[GroupMoments], groups: Floats, kappa: Floats, coherence: float = 0.0) -> Floats:
     """Progress of each design relative to the best, for each kappa (theory.md, eq. 26).
 
@@ -101,7 +111,7 @@ def progress(moments: list[GroupMoments], groups: Floats, kappa: Floats, coheren
     Returns:
         Shape (D, K), in [0, 1]; the best design of each column is 1. All 0 if no group carries signal.
     """
-    rho = float(as_probability(coherence, "coherence"))
+    rho = as_coherence(coherence)
     rows = []
     for moment, count in zip(moments, groups, strict=True):
         variance = moment.variance(kappa, rho)

@@ -13,6 +13,8 @@ from grpo_plan.symbolic.estimation import (
     effective_prompts,
     fewer_mixed_than,
     mixed_groups_pmf,
+    pair_kernel_variance,
+    pair_kernel_variance_sum,
     pass_at_estimate,
     plug_in,
     plug_in_bias,
@@ -21,6 +23,7 @@ from grpo_plan.symbolic.estimation import (
     subgroup_pmf,
     tail_counts,
     u_statistic,
+    unevenness,
     wilson_interval,
 )
 from grpo_plan.symbolic.groups import (
@@ -126,6 +129,8 @@ __all__ = [
     "mixture_mean",
     "noise",
     "noise_to_signal",
+    "pair_kernel_variance",
+    "pair_kernel_variance_sum",
     "pass_advantage",
     "pass_at",
     "pass_at_estimate",
@@ -144,5 +149,6 @@ __all__ = [
     "two_stage_cost",
     "two_stage_group_size",
     "u_statistic",
+    "unevenness",
     "wilson_interval",
 ]

@@ -1,4 +1,4 @@
-"""Equations of docs/theory.md, section 3 and 4: estimation from k passes of n rollouts, and a step."""
+"""Equations of docs/theory.md, sections 3, 4 and 6: estimation from k of n, a step, and checks of a pilot."""
 
 from __future__ import annotations
 
@@ -123,3 +123,29 @@ def dead_batch(dead_share: Any, prompts: Any) -> Expr:
 def fewer_mixed_than(wanted: int, prompts: Any, dead_share: Any) -> Expr:
     """Chance of fewer than m mixed groups in a step (theory.md, eq. 23)."""
     return sp.Add(*(mixed_groups_pmf(j, prompts, dead_share) for j in range(wanted)))
+
+
+def pair_kernel_variance_sum(pass_rate: Any, rollouts: int) -> Expr:
+    """Variance of ``k (k-1) / (n (n-1)) - 2 p k / n + p**2`` as a sum over the binomial law (theory.md, eq. 29)."""
+    p, n = exact(pass_rate), rollouts
+    return group_mean(
+        lambda k: (sp.Rational(k * (k - 1), n * (n - 1)) - 2 * p * sp.Rational(k, n) + p**2) ** 2, pass_rate, n
+    )
+
+
+def pair_kernel_variance(pass_rate: Any, rollouts: Any) -> Expr:
+    """The same variance in closed form (theory.md, eq. 29)."""
+    p, n = exact(pass_rate), exact(rollouts)
+    return 2 * p**2 * (1 - p) ** 2 / (n * (n - 1))
+
+
+def unevenness(counts: Iterable[tuple[int, int]]) -> Expr:
+    """Standardised covariance of n with k / n over prompts, from pairs (k, n) (theory.md, eq. 30)."""
+    pairs = [(sp.Rational(k, n), sp.Integer(n)) for k, n in counts]
+    size = len(pairs)
+    mean = sp.Add(*(r for r, _ in pairs)) / size
+    middle = sp.Add(*(n for _, n in pairs)) / size
+    products = [(n - middle) * (r - mean) for r, n in pairs]
+    spread = sp.Max(sp.Add(*((r - mean) ** 2 for r, _ in pairs)) / size, mean * (1 - mean) / size)
+    variance = sp.Max(sp.Add(*(x**2 for x in products)), spread * sp.Add(*((n - middle) ** 2 for _, n in pairs)))
+    return sp.Add(*products) / sp.sqrt(variance)
