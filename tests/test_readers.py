@@ -255,6 +255,14 @@ def test_where_keeps_rows(tmp_path: Path, kind: str) -> None:
         read_pilot(source, where={"model": "z"})
 
 
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_rollout_passes_at_the_threshold_in_every_container(tmp_path: Path, kind: str) -> None:
+    frame = pl.DataFrame({"id": ["a"] * 4, "reward": [0.0, 0.5, 0.75, 1.0]})
+    (tmp_path / "t").write_bytes(CONTAINERS[kind](frame))
+    assert table_of(read_pilot(tmp_path / "t", pass_threshold=0.5)) == {"a": (3, 4)}
+    assert table_of(read_pilot(tmp_path / "t", pass_threshold=-1)) == {"a": (4, 4)}
+
+
 def test_pass_threshold_on_graded_rewards() -> None:
     frame = pl.DataFrame({"id": ["a"] * 4, "reward": [0.0, 0.5, 0.9, 1.0]})
     assert table_of(read_pilot(frame, pass_threshold=0.9)) == {"a": (2, 4)}
