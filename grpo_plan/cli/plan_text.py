@@ -45,7 +45,7 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     best, batch = chosen.recommended, chosen.recommended.batch
     design, dead, mixed = best.design, best.dead, batch.mixed_groups
     run = "" if design.steps is None else f", {plural(design.steps, 'step')}"
-    used = "" if design.rollouts is None else f"; uses {design.rollouts:,} rollouts"
+    used = "" if design.rollouts is None else f"; uses {design.rollouts:,}"
     if best.cost_rollouts > design.rollouts_per_step * (design.steps or 1):
         used += f", {best.cost_rollouts:,.0f} with the cost of prompts"
     mean_rate = chosen.fit.mean_pass_rate_interval(level)
