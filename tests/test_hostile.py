@@ -273,6 +273,14 @@ def test_where_means_the_same_in_every_format(tmp_path: Path) -> None:
 # --- numbers in all their types ----------------------------------------------------------------------------------
 
 
+def test_types_beyond_the_table_engine_are_one_line(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"id": ["a"], "reward": pa.array([Decimal(1)], pa.decimal256(50, 0))}), tmp_path / "t")
+    with pytest.raises(PilotFormatError, match="t: cannot be read as Parquet"):
+        read_pilot(tmp_path / "t")
+
+
 def test_decimals_count(tmp_path: Path) -> None:
     wide = pa.table(
         {

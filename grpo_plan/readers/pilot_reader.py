@@ -11,7 +11,7 @@ from numbers import Real
 from pathlib import Path
 
 from grpo_plan._validate import as_count
-from grpo_plan.errors import DomainError, PilotFormatError
+from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError
 from grpo_plan.pilot import Pilot
 from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
@@ -234,7 +234,9 @@ def _engine_errors(name: str, kind: str) -> Iterator[None]:
     shown = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}.get(kind, kind)
     try:
         yield
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError) as error:
+    except GrpoPlanError:
+        raise
+    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:160].rstrip(".")
         if "utf-8" in reason.lower():
             what = "is not UTF-8 text. Convert it, e.g. with iconv -f LATIN1 -t UTF-8."
