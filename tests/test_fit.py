@@ -82,9 +82,10 @@ def test_dead_fraction_never_rises_with_group_size(rows: list[tuple[int, int]], 
     k, n = np.array(rows).T
     same_n = Pilot.from_counts(k, n) if family == "beta" else Pilot.from_counts(np.minimum(k, 6), np.full(k.size, 6))
     fit = fit_pass_rates(same_n, family)
-    values = [d.value for g in range(1, 30) if (d := fit.dead(g)).value is not None]
-    assert values[0] == 1.0
-    assert all(b <= a + 1e-12 for a, b in pairwise(values))
+    dead = [d for g in range(1, 30) if (d := fit.dead(g)).value is not None]
+    assert dead[0].value == 1.0
+    for part in ("value", "all_pass", "all_fail"):
+        assert all(getattr(b, part) <= getattr(a, part) + 1e-12 for a, b in pairwise(dead)), part
 
 
 @settings(max_examples=120)

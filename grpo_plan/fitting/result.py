@@ -249,13 +249,16 @@ class PassRateFit:
         )
 
     def _beta_parts(self, g: int, common: dict[str, Any]) -> tuple[float, float, str]:
-        """All-pass and all-fail of the Beta fit; in family auto their sum is held at the last measured D."""
+        """All-pass and all-fail of the Beta fit; in family auto each is held at its last measured value.
+
+        Not where the Beta knows no mixed group: there is then no mass to give the difference to.
+        """
         all_pass, all_fail = float(self.beta.rates.all_pass(g)), float(self.beta.rates.all_fail(g))
-        if self.family == "auto" and self.max_measured_group_size > 1:
-            cap = self._measured(self.max_measured_group_size, common["level"], dict(common)).value or 0.0
-            if all_pass + all_fail > cap:
-                scale = cap / (all_pass + all_fail)
-                return scale * all_pass, scale * all_fail, "beta-capped"
+        if self.family == "auto" and self.max_measured_group_size > 1 and all_pass + all_fail < 1.0:
+            last = self._measured(self.max_measured_group_size, common["level"], dict(common))
+            held_pass, held_fail = min(all_pass, last.all_pass or 0.0), min(all_fail, last.all_fail or 0.0)
+            if (held_pass, held_fail) != (all_pass, all_fail):
+                return held_pass, held_fail, "beta-capped"
         return all_pass, all_fail, "beta"
 
 
