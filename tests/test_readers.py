@@ -332,6 +332,28 @@ def test_memory_does_not_follow_the_number_of_rollouts(tmp_path: Path, monkeypat
         read_pilot(path)
 
 
+@pytest.mark.parametrize("shape", ["long", "wide", "lists"])
+def test_places_are_named_for_errors_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    """Naming a place reads the block again; done for every row it would make reading quadratic."""
+    row = {
+        "long": {"id": "a", "reward": 1},
+        "wide": {"id": "a", "n": 4, "k": 1},
+        "lists": {"id": "a", "rewards": [1, 0]},
+    }[shape]
+    path = tmp_path / "t"
+    path.write_text((json.dumps(row) + "\n") * 300)
+    named: list[int] = []
+    original = jsonlines_module._line_namer
+
+    def counting(*arguments: Any) -> Callable[[int], str]:
+        place = original(*arguments)
+        return lambda index: named.append(index) or place(index)  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(jsonlines_module, "_line_namer", counting)
+    assert read_pilot(path).prompts == 1
+    assert not named
+
+
 def test_the_same_input_gives_the_same_pilot_twice(tmp_path: Path) -> None:
     frame = pl.DataFrame({"id": [f"p{i % 997}" for i in range(20_000)], "reward": [i % 3 == 0 for i in range(20_000)]})
     path = tmp_path / "t.parquet"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,8 +226,9 @@ def wide_cells(
             keep[i] = False
             tally.dropped["prompts_with_missing_counts"] += 1
             continue
-        total = _whole(n[i], place(i), n_name)
-        passes = _successes(given, total, place(i), k_name) if rates is not None else _whole(given, place(i), k_name)
+        here = partial(place, i)  # naming a place reads the file again: only for an error
+        total = _whole(n[i], here, n_name)
+        passes = _successes(given, total, here, k_name) if rates is not None else _whole(given, here, k_name)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {k_name} = {passes:,} exceeds {n_name} = {total:,}. Swapped columns? "
@@ -255,33 +257,33 @@ def wide_cells(
     return frame
 
 
-def _whole(value: object, place: str, name: str) -> int:
+def _whole(value: object, place: Callable[[], str], name: str) -> int:
     """A count from 0 to the largest that a prompt may have."""
     number = None if isinstance(value, bool) else number_of(value)
     if number is None or number < 0 or number != int(number):
-        raise PilotFormatError(f"{place}: {name} must be a whole number of at least 0; got {shown([value])}.")
+        raise PilotFormatError(f"{place()}: {name} must be a whole number of at least 0; got {shown([value])}.")
     if number > MAX_ROLLOUTS_PER_PROMPT:
-        raise PilotFormatError(f"{place}: {name} must be at most {MAX_ROLLOUTS_PER_PROMPT:,}; got {number:g}.")
+        raise PilotFormatError(f"{place()}: {name} must be at most {MAX_ROLLOUTS_PER_PROMPT:,}; got {number:g}.")
     return int(number)
 
 
-def _successes(value: object, total: int, place: str, name: str) -> int:
+def _successes(value: object, total: int, place: Callable[[], str], name: str) -> int:
     """Passes behind a pass rate: n times the rate, a whole number up to the rounding of the rate's digits."""
     rate = number_of(value)
     if rate is None or not 0.0 <= rate <= 1.0:
         hint = " Percentages? Divide by 100." if rate is not None and 1.0 < rate <= 100.0 else ""
-        raise PilotFormatError(f"{place}: {name} must lie in [0, 1]; got {shown([value])}.{hint}")
+        raise PilotFormatError(f"{place()}: {name} must lie in [0, 1]; got {shown([value])}.{hint}")
     digits = len(f"{rate:.12f}".rstrip("0").partition(".")[2])
     slack = 0.5 * 10.0**-digits * total * (1.0 + 1e-9) + 1e-9 * total
     passes = round(rate * total)
     if slack >= 0.5 and abs(rate * total - passes) > 1e-6:
         raise PilotFormatError(
-            f"{place}: {name} = {rate:g} has too few digits to tell how many of n = {total:,} rollouts passed. "
+            f"{place()}: {name} = {rate:g} has too few digits to tell how many of n = {total:,} rollouts passed. "
             "Give counts, or rates with more digits."
         )
     if abs(rate * total - passes) > max(slack, 1e-6):
         raise PilotFormatError(
-            f"{place}: {name} = {rate:g} of n = {total:,} is {rate * total:.3g} passes, not a whole number. "
+            f"{place()}: {name} = {rate:g} of n = {total:,} is {rate * total:.3g} passes, not a whole number. "
             "Is n right? Give it with --n-column or --rollouts-per-prompt."
         )
     return passes
