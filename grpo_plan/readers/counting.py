@@ -220,7 +220,10 @@ def wide_cells(
     keep = np.ones(size, dtype=bool)
     rates = columns.get("pass_rate")
     n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.k)
-    for i in range(size):
+    plain = None if rates is not None else _plain_counts(n, columns["k"])
+    if plain is not None:
+        numbers_n, numbers_k = plain
+    for i in range(size if plain is None else 0):
         given = rates[i] if rates is not None else columns["k"][i]
         if is_missing(n[i]) or is_missing(given):
             keep[i] = False
@@ -255,6 +258,16 @@ def wide_cells(
         frame = frame.filter(pl.col("prompt").is_not_null())
     tally.repeated_rows = True
     return frame
+
+
+def _plain_counts(n: Sequence[Any], k: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Both counts at once where every one is a valid whole number; None if any needs a closer look."""
+    if not set(map(type, n)) | set(map(type, k)) <= {int}:
+        return None
+    total, passes = numbers_of(n), numbers_of(k)
+    if np.all((passes >= 0) & (passes <= total) & (total <= MAX_ROLLOUTS_PER_PROMPT)):
+        return total.astype(np.int64), passes.astype(np.int64)
+    return None
 
 
 def _whole(value: object, place: Callable[[], str], name: str) -> int:
