@@ -232,21 +232,30 @@ class Pilot:
 
 
 def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    try:
-        array = as_float_array(values, name)
-    except DomainError as error:
-        raise PilotError(str(error)) from None
+    array: NDArray[Any] = np.asarray(values) if isinstance(values, np.ndarray) else _as_numbers(values, name)
     if array.ndim > 1:
         raise PilotError(f"{name} must be one-dimensional, one value a prompt; got shape {array.shape}.")
-    with np.errstate(invalid="ignore"):
-        bad = np.flatnonzero(np.atleast_1d(~((array >= 0) & (array <= 2**53) & (array == np.floor(array)))))
-    if bad.size:
-        value = float(np.atleast_1d(array)[bad[0]])
+    if array.dtype.kind != "i":
+        array = _as_numbers(array, name)
+    if array.dtype.kind == "i":
+        bad = np.atleast_1d(array < 0)
+    else:
+        with np.errstate(invalid="ignore"):
+            bad = np.atleast_1d(~((array >= 0) & (array <= 2**53) & (array == np.floor(array))))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
         raise PilotError(
-            f"{name} must be whole numbers of at least 0; got {value:g} at index {int(bad[0])} "
-            f"({bad.size} of {array.size})."
+            f"{name} must be whole numbers of at least 0; got {float(np.atleast_1d(array)[first]):g} at index {first} "
+            f"({int(bad.sum())} of {array.size})."
         )
     return array.astype(np.int64)
+
+
+def _as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        return as_float_array(values, name)
+    except DomainError as error:
+        raise PilotError(str(error)) from None
 
 
 def _labels(values: ArrayLike | None, name: str, size: int) -> NDArray[np.object_] | None:

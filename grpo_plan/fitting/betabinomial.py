@@ -84,8 +84,8 @@ def fit_beta_binomial(histogram: PilotHistogram) -> BetaBinomialFit:
         mean = float(tails.passes[0] / tails.rollouts[0])
         return _on_edge(tails, mean, 1.0, constant)
     flat = _log_likelihood(tails, mean, 0.0)
-    starts = [_log_likelihood(tails, mean, rho) for rho in CORRELATION_STARTS]
-    if max(starts) <= flat + NEGLIGIBLE * (1.0 + abs(flat)):
+    starts = _log_likelihoods(tails, mean, np.array(CORRELATION_STARTS))
+    if float(starts.max()) <= flat + NEGLIGIBLE * (1.0 + abs(flat)):
         return _on_edge(tails, mean, 0.0, constant)
     x, z = _maximise(tails, mean, starts)
     pooled, mean, correlation = mean, _expit(x), _expit(z)
@@ -131,24 +131,32 @@ def _expit(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0 else math.exp(x) / (1.0 + math.exp(x))
 
 
-def _xlogy(x: Floats | float, y: Floats | float) -> float:
-    """Sum of x log y with 0 log 0 = 0."""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+def _xlogy(x: Floats | float, y: Floats | float) -> Floats:
+    """Element by element x log y, with 0 log 0 = 0."""
+    zero = np.equal(x, 0.0)
+    value: Floats = np.where(zero, 0.0, x * np.log(np.where(zero, 1.0, y)))
+    return value
+
+
+def _log_likelihoods(tails: _TailCounts, mean: float, correlations: Floats) -> Floats:
+    """Log-likelihood without coefficients, on the closed square, at each correlation (theory.md, eq. 20)."""
+    j = np.arange(1.0, tails.rollouts.size)
+    rho = correlations[:, None]
+    s = 1.0 - rho
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.sum(np.where(x == 0.0, 0.0, x * np.log(y))))
+        first = _xlogy(tails.passes[0], mean) + _xlogy(tails.fails[0], 1.0 - mean) + _xlogy(tails.edge, s[:, 0])
+        rest = (
+            _xlogy(tails.passes[1:], mean * s + j * rho)
+            + _xlogy(tails.fails[1:], (1.0 - mean) * s + j * rho)
+            - _xlogy(tails.rollouts[1:], s + j * rho)
+        )
+        total: Floats = first + rest.sum(axis=1)
+    return total
 
 
 def _log_likelihood(tails: _TailCounts, mean: float, rho: float) -> float:
-    """Log-likelihood without coefficients, on the closed square (theory.md, eq. 20)."""
-    j = np.arange(1.0, tails.rollouts.size)
-    s = 1.0 - rho
-    first = _xlogy(tails.passes[0], mean) + _xlogy(tails.fails[0], 1.0 - mean) + _xlogy(tails.edge, s)
-    rest = (
-        _xlogy(tails.passes[1:], mean * s + j * rho)
-        + _xlogy(tails.fails[1:], (1.0 - mean) * s + j * rho)
-        - _xlogy(tails.rollouts[1:], s + j * rho)
-    )
-    return first + rest
+    """The same at one correlation."""
+    return float(_log_likelihoods(tails, mean, np.array([rho]))[0])
 
 
 def _derivatives(tails: _TailCounts, x: float, z: float) -> tuple[Floats, Floats]:
@@ -174,12 +182,12 @@ def _derivatives(tails: _TailCounts, x: float, z: float) -> tuple[Floats, Floats
     return gradient, hessian
 
 
-def _maximise(tails: _TailCounts, mean: float, values: list[float]) -> tuple[float, float]:
+def _maximise(tails: _TailCounts, mean: float, values: Floats) -> tuple[float, float]:
     """Damped Newton ascent from the best of the starts; returns (logit mean, logit correlation)."""
     start = CORRELATION_STARTS[int(np.argmax(values))]
     point = np.array([math.log(mean / (1.0 - mean)), math.log(start / (1.0 - start))])
     limits = np.array([MEAN_LOGIT_LIMIT, CORRELATION_LOGIT_LIMIT])
-    value, damping = max(values), 0.0
+    value, damping = float(values.max()), 0.0
     scale = float(tails.rollouts[0])
     for _ in range(MAX_ITERATIONS):
         gradient, hessian = _derivatives(tails, float(point[0]), float(point[1]))
