@@ -130,10 +130,11 @@ def test_fit_by_stratum(run: Run) -> None:
         {"id": range(80), "n": [8] * 80, "k": [1] * 40 + [7] * 40, "level": ["hard"] * 40 + ["easy"] * 40}
     ).write_csv("t.csv")
     body = document(run("fit", "t.csv", "--json"))
-    assert [s["stratum"] for s in body["strata"]] == ["easy", "hard"] or [s["stratum"] for s in body["strata"]] == [
-        "hard",
-        "easy",
-    ]
+    strata = {s["stratum"]: s for s in body["strata"]}
+    assert [s["stratum"] for s in body["strata"]] == ["hard", "easy"]
+    # k = 7 of 8 in every prompt: a group of 4 is all-pass with chance C(7,4)/C(8,4) = 1/2 and never all-fail
+    assert strata["easy"]["dead"][1]["all_pass"] == pytest.approx(0.5)
+    assert strata["hard"]["dead"][1]["all_fail"] == pytest.approx(0.5)
     assert "By stratum" in run("fit", "t.csv").out
 
 
