@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Budget": "costs",
     "CostModel": "costs",
-    "DeadFraction": "fitting.result",
+    "DeadFraction": "fitting.estimates",
     "DomainError": "errors",
     "EffectiveBatch": "batches",
     "FitError": "errors",
@@ -102,8 +102,9 @@ if TYPE_CHECKING:
         PilotError,
         PilotFormatError,
     )
+    from grpo_plan.fitting.estimates import DeadFraction
     from grpo_plan.fitting.fit import fit_pass_rates
-    from grpo_plan.fitting.result import DeadFraction, PassRateFit
+    from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.fitting.status import FitStatus
     from grpo_plan.fitting.ustatistics import pass_at_k
     from grpo_plan.groups import (

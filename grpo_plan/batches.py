@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from grpo_plan._binomial import binomial_window
 from grpo_plan._validate import as_count, as_one_group_size, as_probability, require
 from grpo_plan.errors import DomainError, PilotError
-from grpo_plan.fitting.result import DeadFraction, PassRateFit
+from grpo_plan.fitting.estimates import DeadFraction
+from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.groups import dead_probability, mixed_probability
 
 Floats = NDArray[np.float64]
@@ -48,8 +49,6 @@ class EffectiveBatch:
         dead_fraction: Expected dead share of the groups.
         mixed_groups: Mixed groups per step at ``dead_fraction``: what luck of the draw alone does.
         live_rollouts: Rollouts in mixed groups, G times ``mixed_groups``.
-        mixed_groups_mean_interval: Limits of the mean, from the confidence limits of the dead fraction; None
-            when those are unknown.
         dead_batch_probability: Chance that every group of a step is dead.
         dead: The estimate behind ``dead_fraction``; None when pass rates were given as known.
     """
@@ -59,11 +58,18 @@ class EffectiveBatch:
     dead_fraction: float
     mixed_groups: CountSummary
     live_rollouts: CountSummary
-    mixed_groups_mean_interval: tuple[float, float] | None
     dead_batch_probability: float
     dead: DeadFraction | None
     _counts: NDArray[np.int64] = field(repr=False)
     _weights: Floats = field(repr=False)
+
+    @property
+    def mixed_groups_mean_interval(self) -> tuple[float, float] | None:
+        """Limits of the mean, from the confidence limits of the dead fraction; None for a list of known prompts."""
+        if self.dead is None:
+            return None
+        n = self.prompts_per_step
+        return n * (1.0 - self.dead.high), n * (1.0 - self.dead.low)
 
     def probability_fewer_than(self, mixed_groups: int) -> float:
         """Chance that a step has fewer than ``mixed_groups`` mixed groups (theory.md, eq. 23)."""
@@ -99,10 +105,7 @@ def effective_batch(fit: PassRateFit, *, prompts_per_step: int, group_size: int,
         raise PilotError(f"The dead fraction of groups of {g} is unknown. {fit.status.sentence}")
     dead_counts, dead_weights = binomial_window(n, np.array([dead.value]))  # its digits survive where D is tiny
     counts, weights = n - dead_counts[:, ::-1], dead_weights[:, ::-1]
-    interval = None
-    if dead.low is not None and dead.high is not None:
-        interval = (n * (1.0 - dead.high), n * (1.0 - dead.low))
-    return _summarise(n, g, dead.value, counts[0], weights[0], dead.value**n, interval, dead)
+    return _summarise(n, g, dead.value, counts[0], weights[0], dead.value**n, dead)
 
 
 def effective_batch_of_list(pass_rates: ArrayLike, *, group_size: int) -> EffectiveBatch:
@@ -125,7 +128,7 @@ def effective_batch_of_list(pass_rates: ArrayLike, *, group_size: int) -> Effect
     pmf = poisson_binomial_pmf(mixed_probability(p, g))
     dead = dead_probability(p, g)
     counts = np.arange(p.size + 1)
-    return _summarise(p.size, g, float(dead.mean()), counts, pmf, float(np.prod(dead)), None, None)
+    return _summarise(p.size, g, float(dead.mean()), counts, pmf, float(np.prod(dead)), None)
 
 
 def poisson_binomial_pmf(probabilities: ArrayLike) -> Floats:
@@ -150,7 +153,6 @@ def _summarise(
     counts: NDArray[np.int64],
     weights: Floats,
     dead_batch: float,
-    interval: tuple[float, float] | None,
     dead: DeadFraction | None,
 ) -> EffectiveBatch:
     dead_mean = float(weights @ (prompts - counts))
@@ -168,7 +170,6 @@ def _summarise(
         dead_fraction=dead_fraction,
         mixed_groups=mixed,
         live_rollouts=mixed.times(group_size),
-        mixed_groups_mean_interval=interval,
         dead_batch_probability=dead_batch,
         dead=dead,
         _counts=counts,

@@ -112,14 +112,20 @@ def _pilot_options(
         "response_tokens": tokens_column, "policy": model_column, "pass_threshold": pass_threshold,
         "rollouts_per_prompt": rollouts_per_prompt, "where": filters, "skip_malformed": skip_malformed,
     }  # fmt: skip
-    return PilotRequest(sources=pilot, options=options)
+    return PilotRequest(sources=pilot or [], options=options)
 
 
-def reads_pilot(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that read a pilot; it receives them as its first argument, a PilotRequest."""
+def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Callable[..., None]:
+    """Give a command the options that read a pilot; it receives them as its first argument, a PilotRequest.
+
+    Where no pilot is ``required`` and none was given, the request has no sources.
+    """
     shared = inspect.signature(_pilot_options, eval_str=True).parameters
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     argument, *options = shared.values()
+    if not required:
+        where = typer.Argument(metavar="[PILOT]", help="As for fit; may be left out.")
+        argument = argument.replace(default=None, annotation=Annotated[list[str] | None, where])
 
     @wraps(command)
     def run(**values: Any) -> None:

@@ -12,20 +12,17 @@ from grpo_plan.cli.common import (
     LevelOption,
     OutputFormat,
     PilotRequest,
-    console,
-    one_line,
     parse_group_sizes,
-    percent,
-    print_table,
+    parse_whole,
     reads_pilot,
-    say,
     tell,
     write_json,
 )
 
 if TYPE_CHECKING:
-    from grpo_plan.fitting.result import DeadFraction, PassRateFit
-    from grpo_plan.pilot import Pilot
+    from grpo_plan.fitting.comparison import Comparison
+    from grpo_plan.fitting.estimates import DeadFraction
+    from grpo_plan.fitting.result import PassRateFit
 
 DEFAULT_SIZES = "2,4,8,16,32,64"
 MAX_STRATA = 200
@@ -39,7 +36,19 @@ def register(app: typer.Typer) -> None:
 def fit(
     request: PilotRequest,
     group_sizes: Annotated[str, typer.Option(help="Group sizes to report, comma separated.")] = DEFAULT_SIZES,
-    family: Annotated[str, typer.Option(help="auto (unbiased counts up to n, Beta beyond) or beta.")] = "auto",
+    family: Annotated[
+        str, typer.Option(help="auto, or one part: beta, tilted-beta, inflated-beta, nonparametric.")
+    ] = "auto",
+    population: Annotated[
+        str,
+        typer.Option(help="sample (prompts from a large pool), census (exactly these) or a number of prompts."),
+    ] = "sample",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show the usual estimates side by side, and how each errs.")
+    ] = False,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that hold at all group sizes at once.")
+    ] = False,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
@@ -51,17 +60,27 @@ def fit(
     from grpo_plan.fitting.fit import fit_pass_rates
 
     sizes = parse_group_sizes(group_sizes)
-    fitted = fit_pass_rates(request.read(), family=family)
-    dead = [fitted.dead(size, level) for size in sizes]
-    strata = _by_stratum(fitted, sizes, family, level)
+    pool = population if population in ("sample", "census") else parse_whole(population, "--population")
+    fitted = fit_pass_rates(request.read(), family=family, population=pool)
+    dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
+    strata = [] if isinstance(pool, int) else _by_stratum(fitted, sizes, level, simultaneous)
+    rows = _comparisons(fitted, sizes, level) if compare else []
     if json or format is OutputFormat.JSON:
-        write_json("fit", _document(fitted, dead, strata, level))
+        write_json("fit", _document(fitted, dead, strata, rows, level))
     else:
-        _print(fitted, dead, strata, level)
+        from grpo_plan.cli.fit_text import print_fit
+
+        print_fit(fitted, dead, strata, rows, level)
+
+
+def _comparisons(fitted: PassRateFit, sizes: list[int], level: float) -> list[Comparison]:
+    from grpo_plan.fitting.comparison import compare
+
+    return compare(fitted, sizes, level)
 
 
 def _by_stratum(
-    fitted: PassRateFit, sizes: list[int], family: str, level: float
+    fitted: PassRateFit, sizes: list[int], level: float, simultaneous: bool
 ) -> list[tuple[str, PassRateFit, list[DeadFraction]]]:
     from grpo_plan.fitting.fit import fit_pass_rates
 
@@ -70,17 +89,22 @@ def _by_stratum(
         tell(f"{len(names):,} strata are too many to report one by one; keep some with --where.")
     if not 2 <= len(names) <= MAX_STRATA:
         return []
-    fits = [(name, fit_pass_rates(part, family=family)) for name, part in fitted.pilot.by_stratum().items()]
-    return [(name, part, [part.dead(size, level) for size in sizes]) for name, part in fits]
+    kind = "sample" if fitted.population is None else "census"
+    fits = [
+        (name, fit_pass_rates(part, family=fitted.family, population=kind))
+        for name, part in fitted.pilot.by_stratum().items()
+    ]
+    return [(name, part, [part.dead(size, level, simultaneous=simultaneous) for size in sizes]) for name, part in fits]
 
 
 def _document(
     fitted: PassRateFit,
     dead: list[DeadFraction],
     strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
+    rows: list[Comparison],
     level: float,
 ) -> dict[str, Any]:
-    from grpo_plan.cli.numbers import dead_json
+    from grpo_plan.cli.numbers import comparison_json, dead_json
 
     document = {
         "pilot": pilot_json(fitted, level),
@@ -97,6 +121,8 @@ def _document(
             }
             for name, part, rows in strata
         ]
+    if rows:
+        document["compare"] = comparison_json(rows)
     return document
 
 
@@ -123,131 +149,9 @@ def model_json(fitted: PassRateFit) -> dict[str, Any]:
     """The fitted model, as in the contract."""
     return {
         "family": fitted.family,
+        "population": fitted.population,
         "parameters": fitted.parameters,
         "status": fitted.status.name,
         "statuses": {s.name: s.sentence for s in fitted.statuses},
         "max_measured_group_size": fitted.max_measured_group_size,
     }
-
-
-def pilot_line(pilot: Pilot) -> str:
-    """Size of a pilot in words."""
-    from grpo_plan.cli.numbers import plural
-
-    low, high = int(pilot.rollouts.min()), int(pilot.rollouts.max())
-    each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
-    return f"{plural(pilot.prompts, 'prompt')}, {plural(pilot.total_rollouts, 'rollout')} ({each})"
-
-
-def _print(
-    fitted: PassRateFit,
-    dead: list[DeadFraction],
-    strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
-    level: float,
-) -> None:
-    from rich.table import Table
-
-    from grpo_plan.cli.numbers import rate, with_interval
-
-    out = console()
-    mean = fitted.mean_pass_rate_interval(level)
-    out.print(f"Pilot   {pilot_line(fitted.pilot)}")
-    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
-    say(out, _beta_line(fitted), "Beta    ")
-    for status in fitted.statuses:
-        say(out, f"{status.name}: {status.sentence}", "Status  ")
-    out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals)\n")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, side in (
-        ("G", "right"),
-        ("dead", "left"),
-        ("all-fail", "left"),
-        ("all-pass", "left"),
-        ("i.i.d.", "left"),
-    ):
-        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
-    for d in dead:
-        table.add_row(str(d.group_size), *_cells(d), rate(d.iid))
-    print_table(out, table)
-    out.print()
-    for line in _footnotes(fitted, dead, level):
-        say(out, line, "  ")
-    if strata:
-        _print_strata(out, strata, level)
-
-
-def _cells(d: DeadFraction) -> list[str]:
-    """Dead fraction, all-fail and all-pass part of a row; a star marks what is extrapolated."""
-    from grpo_plan.cli.numbers import with_interval
-    from grpo_plan.fitting.status import FitStatus
-
-    fails, passes = d.all_fail_interval or (None, None), d.all_pass_interval or (None, None)
-    marked = "*" if d.status is FitStatus.EXTRAPOLATED else ""
-    cells = [(d.value, d.low, d.high), (d.all_fail, *fails), (d.all_pass, *passes)]
-    return [with_interval(*cell) + marked for cell in cells]
-
-
-def _beta_line(fitted: PassRateFit) -> str:
-    p = fitted.parameters
-    if p["a"] is not None and p["b"] is not None:
-        errors = "" if p["a_standard_error"] is None else " (standard errors)"
-        a = f"{p['a']:.5g}" + (f" +- {p['a_standard_error']:.2g}" if p["a_standard_error"] is not None else "")
-        b = f"{p['b']:.5g}" + (f" +- {p['b_standard_error']:.2g}" if p["b_standard_error"] is not None else "")
-        return f"a = {a}, b = {b}{errors}"
-    if p["correlation"] is None:
-        return "spread of the pass rates unknown"
-    if p["correlation"] == 0.0:
-        return f"no spread found: all prompts near pass rate {p['mean']:.3f}"
-    return "prompts pass always or never: no shape"
-
-
-def _footnotes(fitted: PassRateFit, dead: list[DeadFraction], level: float) -> list[str]:
-    from grpo_plan.cli.numbers import plural
-    from grpo_plan.fitting.status import FitStatus
-
-    largest, mean = fitted.max_measured_group_size, fitted.mean_pass_rate
-    lines = [f"i.i.d.: p^G + (1-p)^G at the mean pass rate {mean:.3f}, the formula that people plan with."]
-    compared = [d for d in dead if 1 < d.group_size <= min(largest, 16) and d.value is not None and d.iid > 0.0]
-    if compared and (ratio := (compared[-1].value or 0.0) / compared[-1].iid) >= 1.05:
-        times = f"{ratio:.2g}" if ratio < 100 else "over 100"
-        lines[0] += (
-            f" Here it is {times} times too low at G = {compared[-1].group_size}, because prompts differ (Jensen)."
-        )
-    partial = [d for d in dead if d.method == "u-statistic" and d.prompts_used < fitted.pilot.prompts]
-    if partial:
-        d = partial[-1]
-        lines.append(
-            f"D({d.group_size}) comes from {d.prompts_used:,} of {fitted.pilot.prompts:,} prompts, those with at least "
-            f"{d.group_size} rollouts."
-        )
-    if any(d.status is FitStatus.EXTRAPOLATED for d in dead):
-        beyond = next(d.group_size for d in dead if d.status is FitStatus.EXTRAPOLATED)
-        lines.append(
-            f"* EXTRAPOLATED: beyond the pilot's {plural(largest, 'rollout')} per prompt; a Beta fit, no interval yet. "
-            "Where some prompts always fail or always pass it is too low, the more so the larger G."
-        )
-        cap = fitted.dead(largest, level) if largest > 1 else None
-        if cap is not None and cap.high is not None:
-            lines[-1] += (
-                f" Sure is that D never rises with G: at most {cap.high:.3f} at {percent(level)}, the limit at "
-                f"G = {largest}."
-            )
-        lines.append(f"To measure D({beyond}) instead, give each prompt {beyond} rollouts.")
-    return lines
-
-
-def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFraction]]], level: float) -> None:
-    from rich.table import Table
-
-    sizes = [d.group_size for d in strata[0][2]]
-    limit = min(8, *(part.max_measured_group_size for _, part, _ in strata))
-    chosen = max((i for i, size in enumerate(sizes) if size <= limit), default=0)
-    out.print(f"\nBy stratum, at G = {sizes[chosen]} ({percent(level)} intervals; every G with --json)\n")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("stratum", overflow="ellipsis", max_width=12, no_wrap=True)
-    for name in ("dead", "all-fail", "all-pass"):
-        table.add_column(name, no_wrap=True)
-    for name, _, rows in strata:
-        d = rows[chosen]
-        table.add_row(one_line(name), *_cells(d))
-    print_table(out, table)

@@ -14,7 +14,7 @@ from grpo_plan import __version__
 from grpo_plan.cli.common import one_line
 from grpo_plan.errors import GrpoPlanError
 
-COMMANDS = ("example", "mixed", "fit", "plan", "plot")
+COMMANDS = ("example", "mixed", "fit", "plan", "pilot-size", "plot")
 BAD_DATA = 1
 # typer does not export the base of its usage errors; this is it, in every version.
 ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -63,7 +63,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
     app.callback()(_root)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
-        import_module(f"grpo_plan.cli.{name}").register(app)
+        import_module(f"grpo_plan.cli.{name.replace('-', '_')}").register(app)
     return app
 
 

@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from grpo_plan.batches import CountSummary, EffectiveBatch
-from grpo_plan.fitting.result import DeadFraction
+from grpo_plan.fitting.comparison import ERRORS, Comparison
+from grpo_plan.fitting.estimates import DeadFraction
+from grpo_plan.fitting.status import FitStatus
 
 
 def rate(value: float | None) -> str:
@@ -29,9 +31,19 @@ def chance(value: float) -> str:
     return "<1e-9" if value < 1e-9 else rate(value)
 
 
-def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """A share with its limits where they are known."""
-    return rate(value) if low is None or high is None else f"{rate(value)} [{low:.3f}, {high:.3f}]"
+def with_interval(value: float | None, low: float, high: float) -> str:
+    """A share with its limits.
+
+    >>> with_interval(0.4392, 0.4113, 0.4674), with_interval(None, 0.2, 1.0)
+    ('0.439 [0.411, 0.467]', 'unknown [0.200, 1.000]')
+    """
+    return f"{rate(value)} [{low:.3f}, {high:.3f}]"
+
+
+def marked(text: str, dead: DeadFraction) -> str:
+    """A dead fraction with the mark of its status: ``*`` extrapolated, ``!`` beyond reach."""
+    marks = {FitStatus.EXTRAPOLATED: "*", FitStatus.BEYOND_REACH: "!"}
+    return text + marks.get(dead.status, "")
 
 
 def few(value: float) -> str:
@@ -63,7 +75,7 @@ def plural(count: int, noun: str) -> str:
 
 def dead_json(dead: DeadFraction) -> dict[str, Any]:
     """A dead fraction as in the contract."""
-    passes, fails = dead.all_pass_interval or (None, None), dead.all_fail_interval or (None, None)
+    passes, fails, smooth = dead.all_pass_interval, dead.all_fail_interval, dead.smooth_interval
     return {
         "group_size": dead.group_size,
         "value": dead.value,
@@ -80,10 +92,33 @@ def dead_json(dead: DeadFraction) -> dict[str, Any]:
         "iid": dead.iid,
         "plug_in": dead.plug_in,
         "jensen_gap": dead.jensen_gap,
-        "identified": list(dead.identified) if dead.identified else None,
+        "identified": list(dead.identified),
+        "smooth": list(smooth) if smooth else None,
+        "simultaneous": dead.simultaneous,
         "method": dead.method,
         "prompts_used": dead.prompts_used,
         "status": dead.status.name,
+    }
+
+
+def comparison_json(rows: list[Comparison]) -> dict[str, Any]:
+    """The usual estimates side by side."""
+    return {
+        "rows": [
+            {
+                "group_size": row.group_size,
+                "iid": row.iid,
+                "plug_in": row.plug_in,
+                "jeffreys": row.jeffreys,
+                "beta": row.beta,
+                "u_statistic": row.u_statistic,
+                "default": row.default.value,
+                "low": row.default.low,
+                "high": row.default.high,
+            }
+            for row in rows
+        ],
+        "errors": dict(ERRORS),
     }
 
 

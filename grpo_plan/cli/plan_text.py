@@ -7,8 +7,8 @@ from typing import Any
 from rich.table import Table
 
 from grpo_plan.cli.common import console, percent, print_table, say
-from grpo_plan.cli.fit import pilot_line
-from grpo_plan.cli.numbers import chance, few, few_at_least, plural, rate, with_interval
+from grpo_plan.cli.fit_text import pilot_line
+from grpo_plan.cli.numbers import chance, few, few_at_least, marked, plural, rate, with_interval
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Plan, PlannedDesign
 
@@ -49,12 +49,10 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     if best.cost_rollouts > design.rollouts_per_step * (design.steps or 1):
         used += f", {best.cost_rollouts:,.0f} with the cost of prompts"
     mean_rate = chosen.fit.mean_pass_rate_interval(level)
-    note = "EXTRAPOLATED beyond the pilot's n, no interval yet" if dead.low is None else f"{percent(level)} interval"
+    far = dead.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH)
+    note = f"{percent(level)} interval" + (f"; {dead.status.name}: trust the interval, not the value" if far else "")
     interval = batch.mixed_groups_mean_interval
-    if interval is None:
-        sure = _at_least(chosen, design.prompts_per_step, level)
-    else:
-        sure = f"; mean between {few_at_least(interval[0])} and {few(interval[1])} ({percent(level)})"
+    sure = "" if interval is None else f"; mean {few_at_least(interval[0])} to {few(interval[1])} ({percent(level)})"
     step = f"{plural(design.prompts_per_step, 'prompt')} a step ({plural(design.rollouts_per_step, 'rollout')})"
     lines = [
         ("Plan", f"G = {design.group_size}, {step}{run}"),
@@ -79,16 +77,6 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     if best.noise_to_signal is not None:
         lines.append(("NSR", _noise_to_signal(best.noise_to_signal)))
     return lines
-
-
-def _at_least(chosen: Plan, prompts: int, level: float) -> str:
-    """What is sure of the mean where the dead fraction has no interval: D never rises with G."""
-    last = chosen.fit.dead(chosen.fit.max_measured_group_size, level)
-    text = "; the uncertainty of D comes on top"
-    if last.high is None or last.group_size < 2:
-        return text
-    least = few_at_least(prompts * (1.0 - last.high))
-    return f"{text} (mean at least {least} at {percent(level)}, since D never rises with G)"
 
 
 def _flat(chosen: Plan) -> str:
@@ -171,8 +159,13 @@ def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
         "kappa: progress within the budget against the best G at that kappa.",
         "  ",
     )
-    if any(p.dead.status is FitStatus.EXTRAPOLATED for p in shown):
-        say(out, "* EXTRAPOLATED beyond the pilot's rollouts per prompt: a Beta fit, no interval yet.", "  ")
+    found = {p.dead.status for p in shown}
+    if FitStatus.EXTRAPOLATED in found:
+        say(
+            out, "* EXTRAPOLATED beyond twice the pilot's rollouts per prompt: trust the interval, not the value.", "  "
+        )
+    if FitStatus.BEYOND_REACH in found:
+        say(out, "! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.", "  ")
 
 
 def _frontier_row(planned: PlannedDesign, chosen: Plan, steps: bool, risky: bool) -> list[str]:
@@ -180,7 +173,7 @@ def _frontier_row(planned: PlannedDesign, chosen: Plan, steps: bool, risky: bool
     row = [
         f"> {d.group_size}" if planned is chosen.recommended else str(d.group_size),
         f"{design.steps if steps else design.prompts_per_step:,}",
-        with_interval(d.value, d.low, d.high) + ("*" if d.status is FitStatus.EXTRAPOLATED else ""),
+        marked(with_interval(d.value, d.low, d.high), d),
         f"{few(mixed.mean)} ({mixed.p05:,.0f}-{mixed.p95:,.0f})",
     ]
     if risky:

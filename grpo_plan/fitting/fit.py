@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from grpo_plan._validate import require
+from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit, largest_measured_group_size
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot, PilotHistogram
 
-FAMILIES = ("auto", "beta")
+FAMILIES = ("auto", "beta", "tilted-beta", "inflated-beta", "nonparametric")
+MIN_INFLATED_ROLLOUTS = 8
 MIN_PROMPTS = 30
 UNDERDISPERSION_Z = -3.0
 UNEVEN_Z = 4.0
 MIN_PAIRS = 20.0
 
 
-def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
+def fit_pass_rates(pilot: Pilot, family: str = "auto", *, population: str | int = "sample") -> PassRateFit:
     """Fit the distribution of pass rates over prompts.
 
     Args:
         pilot: Counts of one policy at one temperature.
-        family: ``"auto"``: the unbiased subgroup count (U-statistic) for every G that at least a fifth of the
-            prompts have rollouts for, and a Beta fit beyond. ``"beta"``: the Beta fit at every G.
+        family: Where the values come from. ``"auto"``: the unbiased subgroup count (U-statistic) for every G that at
+            least a fifth of the prompts have rollouts for, and beyond an average of a Beta and tilted Betas, joined
+            to the count. The others answer at every G: ``"beta"``, ``"tilted-beta"``, ``"inflated-beta"`` (atoms at
+            0 and 1; needs 8 rollouts per prompt) and ``"nonparametric"``. The limits never depend on it: they hold
+            for any distribution.
+        population: What the limits speak of. ``"sample"``: a large pool from which the prompts were drawn.
+            ``"census"``: exactly these prompts. A number: a finite set of that many prompts, these among them.
 
     Returns:
         A `PassRateFit`. Pilots that determine little are fitted all the same; ``statuses`` says what is missing.
 
     Raises:
-        DomainError: No such family.
-        PilotError: The pilot mixes temperatures.
+        DomainError: No such family or population.
+        PilotError: The pilot mixes temperatures, or has too few rollouts for the family.
         FitError: The optimiser failed.
 
     >>> fit = fit_pass_rates(Pilot.from_counts(439 * [0] + 151 * [1] + 619 * [5], 8))
@@ -41,6 +47,7 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
     require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:
         raise DomainError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}.")
+    size = _population(population, pilot.prompts)
     if len(pilot.temperatures) > 1:
         shown = ", ".join(f"{t:g}" for t in pilot.temperatures)
         raise PilotError(
@@ -48,14 +55,35 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto") -> PassRateFit:
             f"Keep one, e.g. --where temperature={pilot.temperatures[0]:g} or pilot.select(temperature=...)."
         )
     histogram = pilot.histogram()
+    largest = largest_measured_group_size(histogram)
+    if family == "inflated-beta" and largest < MIN_INFLATED_ROLLOUTS:
+        raise PilotError(
+            f"family inflated-beta needs at least {MIN_INFLATED_ROLLOUTS} rollouts per prompt; got {largest}. "
+            "With fewer it finds atoms that are not there. Take family auto."
+        )
     return PassRateFit(
         family=family,
         pilot=pilot,
         beta=fit_beta_binomial(histogram),
         statuses=_statuses(histogram),
-        max_measured_group_size=largest_measured_group_size(histogram),
+        max_measured_group_size=largest,
+        population=size,
         _histogram=histogram,
     )
+
+
+def _population(population: object, prompts: int) -> int | None:
+    """Size of the finite set that the numbers speak of; None for a large pool."""
+    if population == "sample":
+        return None
+    if population == "census":
+        return prompts
+    if isinstance(population, str):
+        raise DomainError(f"population must be sample, census or a number of prompts; got {population!r}.")
+    size = as_count(population, "population")
+    if size < prompts:
+        raise DomainError(f"population must be at least the pilot's {prompts:,} prompts; got {size:,}.")
+    return size
 
 
 def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:

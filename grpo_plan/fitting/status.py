@@ -26,9 +26,10 @@ class FitStatus(Enum):
         "Then D(G) speaks of the prompts with at least G rollouts only."
     )
     EXTRAPOLATED = (
-        "Beyond the pilot's rollouts per prompt: a Beta extrapolation, without an interval yet. Where some prompts "
-        "always fail or always pass it is too low."
+        "Beyond twice the pilot's rollouts per prompt: the interval holds for any mix of pass rates, the value "
+        "inside it rests on a smooth one."
     )
+    BEYOND_REACH = "The interval is wider than 0.5: this pilot cannot tell; take more rollouts per prompt."
     UNKNOWN = "The pilot does not determine this number."
 
     @property

@@ -54,6 +54,24 @@ def subgroup_all_fail(successes: ArrayLike, rollouts: ArrayLike, group_size: int
     return subgroup_all_pass(n - k, n, group_size)
 
 
+def subgroup_curves(successes: ArrayLike, rollouts: ArrayLike, largest: int) -> tuple[Floats, Floats]:
+    """All-pass and all-fail shares of the subgroups of every size from 1 to ``largest`` at once.
+
+    Returns:
+        Two arrays of shape (C, largest); entries with G > n are 0 and mean nothing.
+
+    >>> passes, fails = subgroup_curves([2], [4], 3)
+    >>> passes.round(4).tolist(), fails.round(4).tolist()
+    ([[0.5, 0.1667, 0.0]], [[0.5, 0.1667, 0.0]])
+    """
+    k, n = np.asarray(successes, dtype=np.float64)[:, None], np.asarray(rollouts, dtype=np.float64)[:, None]
+    j = np.arange(float(largest))
+    left = np.maximum(n - j, 1.0)
+    passes = np.cumprod(np.maximum(k - j, 0.0) / left, axis=1, dtype=np.float64)
+    fails = np.cumprod(np.maximum(n - k - j, 0.0) / left, axis=1, dtype=np.float64)
+    return np.asarray(passes, dtype=np.float64), np.asarray(fails, dtype=np.float64)
+
+
 def pass_at_k(successes: ArrayLike, rollouts: ArrayLike, k: int) -> Floats:
     """Unbiased pass@k of each prompt from c passes of n (theory.md, eq. 17; Chen et al. 2021).
 

@@ -172,7 +172,7 @@ def _refuse_hopeless(fit: PassRateFit) -> None:
     for status in (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD):
         if status in fit.statuses:
             d = fit.dead(max(2, fit.max_measured_group_size))
-            shown = "" if d.low is None else f" D({d.group_size}) is at least {d.low:.3f} (95 %)."
+            shown = f" D({d.group_size}) is at least {d.low:.3f} (95 %)."
             raise InfeasiblePlanError(
                 f"No group size can be planned: no prompt of the pilot is mixed.{shown} {status.sentence} "
                 "Pilot other prompts, or give each prompt more rollouts."
@@ -191,7 +191,7 @@ def _planned(
     return PlannedDesign(
         design=design,
         cost_rollouts=cost.group(design.group_size) * design.prompts_per_step * (design.steps or 1),
-        dead=fit.dead(design.group_size, level),
+        dead=batch.dead or fit.dead(design.group_size, level),
         batch=batch,
         progress_low=float(row[0]),
         progress_high=float(row[-1]),
@@ -231,8 +231,7 @@ def _first_below(frontier: tuple[PlannedDesign, ...], limit: float) -> tuple[Pla
         if d.value is None:
             continue
         if d.value <= limit:
-            sure = d.high is not None and d.high <= limit
-            doubt = "" if sure else " The pilot does not make sure of it: measure with more rollouts per prompt."
+            doubt = "" if d.high <= limit else f" The pilot does not make sure of it (up to {d.high:.3f})."
             return planned, (
                 f"Smallest of these group sizes with D(G) <= {limit:g}{before}.{doubt} A low dead fraction is not a "
                 "goal in itself: in measured training of a small model the first G below 0.4 learned less than half as "
@@ -285,10 +284,10 @@ def _assumptions(
             f"kappa, taken between {kappas.low:g} and {kappas.high:g}. To measure it, compare the mean squared norm of "
             "single-group gradients at two group sizes (docs/choosing.md, section 3)."
         )
-    if chosen.dead.status is FitStatus.EXTRAPOLATED:
+    if chosen.dead.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH):
         notes.append(
-            f"D({chosen.dead.group_size}) lies beyond the pilot's {fit.max_measured_group_size} rollouts per prompt: "
-            "a Beta extrapolation without an interval yet, too low where some prompts always fail or always pass."
+            f"D({chosen.dead.group_size}) lies far beyond the pilot's {fit.max_measured_group_size} rollouts per "
+            "prompt: trust its interval, not its value."
         )
     for status in fit.statuses:
         if status is not FitStatus.OK:

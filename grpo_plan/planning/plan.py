@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from grpo_plan.batches import EffectiveBatch
 from grpo_plan.costs import Design
-from grpo_plan.fitting.result import DeadFraction, PassRateFit
+from grpo_plan.fitting.estimates import DeadFraction
+from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.signal import KappaRange
 
 

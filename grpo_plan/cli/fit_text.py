@@ -1,0 +1,163 @@
+"""A fit as a page that a person can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from grpo_plan.cli.common import console, one_line, percent, print_table, say
+from grpo_plan.cli.numbers import marked, plural, rate, with_interval
+from grpo_plan.fitting.comparison import ERRORS, Comparison
+from grpo_plan.fitting.estimates import DeadFraction
+from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.status import FitStatus
+from grpo_plan.pilot import Pilot
+from grpo_plan.planning.pilot_size import advice
+
+COMPARED = {
+    "i.i.d.": "iid",
+    "plug-in": "plug_in",
+    "Jeffreys": "jeffreys",
+    "Beta": "beta",
+    "subgroups": "u_statistic",
+    "grpo-plan": "default",
+}
+
+
+def pilot_line(pilot: Pilot) -> str:
+    """Size of a pilot in words."""
+    low, high = int(pilot.rollouts.min()), int(pilot.rollouts.max())
+    each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
+    return f"{plural(pilot.prompts, 'prompt')}, {plural(pilot.total_rollouts, 'rollout')} ({each})"
+
+
+def print_fit(
+    fitted: PassRateFit,
+    dead: list[DeadFraction],
+    strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
+    rows: list[Comparison],
+    level: float,
+) -> None:
+    """Print the pilot, the table of dead fractions, what limits them, and what would help."""
+    out = console()
+    mean = fitted.mean_pass_rate_interval(level)
+    out.print(f"Pilot   {pilot_line(fitted.pilot)}")
+    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
+    if fitted.population is not None:
+        say(out, _population_line(fitted), "For     ")
+    say(out, _beta_line(fitted), "Beta    ")
+    for status in fitted.statuses:
+        say(out, f"{status.name}: {status.sentence}", "Status  ")
+    at_once = ", all at once" if dead[0].simultaneous else ""
+    out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals{at_once})\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, side in (
+        ("G", "right"),
+        ("dead", "left"),
+        ("all-fail", "left"),
+        ("all-pass", "left"),
+        ("i.i.d.", "left"),
+    ):
+        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    for d in dead:
+        table.add_row(str(d.group_size), *_cells(d), rate(d.iid))
+    print_table(out, table)
+    out.print()
+    for line in _footnotes(fitted, dead, level):
+        say(out, line, "  ")
+    if rows:
+        _print_comparison(out, rows)
+    if strata:
+        _print_strata(out, strata, level)
+
+
+def _cells(d: DeadFraction) -> list[str]:
+    """Dead fraction with its mark, all-fail and all-pass part of a row."""
+    cells = [
+        (d.value, *d.interval),
+        (d.all_fail, *d.all_fail_interval),
+        (d.all_pass, *d.all_pass_interval),
+    ]
+    texts = [with_interval(*cell) for cell in cells]
+    return [marked(texts[0], d), *texts[1:]]
+
+
+def _population_line(fitted: PassRateFit) -> str:
+    if fitted.population == fitted.pilot.prompts:
+        return "exactly these prompts (census): the intervals leave out the luck of drawing prompts"
+    return f"a set of {fitted.population:,} prompts that these were drawn from"
+
+
+def _beta_line(fitted: PassRateFit) -> str:
+    p = fitted.parameters
+    if p["a"] is not None and p["b"] is not None:
+        errors = "" if p["a_standard_error"] is None else " (standard errors)"
+        a = f"{p['a']:.5g}" + (f" +- {p['a_standard_error']:.2g}" if p["a_standard_error"] is not None else "")
+        b = f"{p['b']:.5g}" + (f" +- {p['b_standard_error']:.2g}" if p["b_standard_error"] is not None else "")
+        return f"a = {a}, b = {b}{errors}"
+    if p["correlation"] is None:
+        return "spread of the pass rates unknown"
+    if p["correlation"] == 0.0:
+        return f"no spread found: all prompts near pass rate {p['mean']:.3f}"
+    return "prompts pass always or never: no shape"
+
+
+def _footnotes(fitted: PassRateFit, dead: list[DeadFraction], level: float) -> list[str]:
+    largest, mean = fitted.max_measured_group_size, fitted.mean_pass_rate
+    lines = [f"i.i.d.: p^G + (1-p)^G at the mean pass rate {mean:.3f}, the formula that people plan with."]
+    compared = [d for d in dead if 1 < d.group_size <= min(largest, 16) and d.value is not None and d.iid > 0.0]
+    if compared and (ratio := (compared[-1].value or 0.0) / compared[-1].iid) >= 1.05:
+        times = f"{ratio:.2g}" if ratio < 100 else "over 100"
+        lines[0] += (
+            f" Here it is {times} times too low at G = {compared[-1].group_size}, because prompts differ (Jensen)."
+        )
+    partial = [d for d in dead if d.method == "u-statistic" and d.prompts_used < fitted.pilot.prompts]
+    if partial:
+        d = partial[-1]
+        lines.append(
+            f"D({d.group_size}) comes from {d.prompts_used:,} of {fitted.pilot.prompts:,} prompts, those with at least "
+            f"{d.group_size} rollouts."
+        )
+    found = {d.status for d in dead}
+    if FitStatus.EXTRAPOLATED in found:
+        lines.append(
+            f"* EXTRAPOLATED: beyond twice the pilot's {plural(largest, 'rollout')} per prompt. The interval holds for "
+            "any mix of pass rates; the value inside it assumes a smooth one."
+        )
+    if FitStatus.BEYOND_REACH in found:
+        lines.append("! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.")
+    if dead and (text := advice(fitted, dead[-1].group_size, level)):
+        lines.append(text)
+    return lines
+
+
+def _print_comparison(out: Any, rows: list[Comparison]) -> None:
+    out.print("\nThe usual estimates of D(G), side by side\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("G", justify="right", no_wrap=True)
+    for name in COMPARED:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        values = [getattr(row, field) for field in COMPARED.values()]
+        cells = [rate(v.value if isinstance(v, DeadFraction) else v) if v is not None else "-" for v in values]
+        table.add_row(str(row.group_size), *cells)
+    print_table(out, table)
+    out.print()
+    for name, field in COMPARED.items():
+        say(out, ERRORS[field], f"  {name:11}")
+
+
+def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFraction]]], level: float) -> None:
+    sizes = [d.group_size for d in strata[0][2]]
+    limit = min(8, *(part.max_measured_group_size for _, part, _ in strata))
+    chosen = max((i for i, size in enumerate(sizes) if size <= limit), default=0)
+    out.print(f"\nBy stratum, at G = {sizes[chosen]} ({percent(level)} intervals; every G with --json)\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("stratum", overflow="ellipsis", max_width=12, no_wrap=True)
+    for name in ("dead", "all-fail", "all-pass"):
+        table.add_column(name, no_wrap=True)
+    for name, _, rows in strata:
+        d = rows[chosen]
+        table.add_row(one_line(name), *_cells(d))
+    print_table(out, table)

@@ -1,0 +1,136 @@
+"""``grpo-plan pilot-size``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import (
+    FormatOption,
+    JsonOption,
+    LevelOption,
+    OutputFormat,
+    PilotRequest,
+    console,
+    optional_whole,
+    parse_group_sizes,
+    percent,
+    print_table,
+    reads_pilot,
+    say,
+    write_json,
+)
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    from grpo_plan.planning.pilot_size import PilotPlan, PilotSize
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="pilot-size")(reads_pilot(pilot_size, required=False))
+
+
+def pilot_size(
+    request: PilotRequest,
+    group_size: Annotated[int, typer.Option(help="Group size whose dead fraction is wanted.")] = 16,
+    half_width: Annotated[float, typer.Option(help="Half of the wanted width of its interval.")] = 0.03,
+    beta: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Shapes of a Beta to expect, instead of a first pilot.")
+    ] = None,
+    try_rollouts: Annotated[
+        str | None, typer.Option(help="Rollouts per prompt to try, comma separated. Default: 2, 4, ... 2 G.")
+    ] = None,
+    max_prompts: Annotated[str | None, typer.Option(help="Prompts that there are.")] = None,
+    level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Say how many prompts and rollouts per prompt a pilot needs.
+
+    What to expect is a first pilot, or a Beta: 0.3,0.3 where many prompts always pass or always fail, 1,1 where pass
+    rates are spread evenly.
+
+    Example: grpo-plan pilot-size pilot.jsonl --group-size 16 --half-width 0.03
+    """
+    from grpo_plan.fitting.fit import fit_pass_rates
+    from grpo_plan.planning.pilot_size import plan_pilot
+
+    if bool(request.sources) == (beta is not None):
+        raise DomainError("pilot-size needs either a first pilot or --beta A,B, e.g. --beta 0.3,0.3.")
+    plan = plan_pilot(
+        _shapes(beta) if beta is not None else fit_pass_rates(request.read()),
+        target_group_size=group_size,
+        half_width=half_width,
+        level=level,
+        rollouts_per_prompt=None if try_rollouts is None else parse_group_sizes(try_rollouts),
+        max_prompts=optional_whole(max_prompts, "--max-prompts"),
+    )
+    if json or format is OutputFormat.JSON:
+        write_json("pilot-size", _document(plan))
+    else:
+        _print(plan)
+
+
+def _shapes(text: str) -> tuple[float, float]:
+    try:
+        a, b = (float(part) for part in text.split(","))
+    except ValueError:
+        raise DomainError(f"--beta must be two numbers with a comma, e.g. 0.3,0.3; got {text!r}.") from None
+    return a, b
+
+
+def _option_json(option: PilotSize) -> dict[str, Any]:
+    return {
+        "rollouts_per_prompt": option.rollouts_per_prompt,
+        "prompts": option.prompts,
+        "rollouts": option.rollouts,
+        "settles": option.settles,
+        "expected_low": option.low,
+        "expected_high": option.high,
+    }
+
+
+def _document(plan: PilotPlan) -> dict[str, Any]:
+    return {
+        "group_size": plan.group_size,
+        "half_width": plan.half_width,
+        "level": plan.level,
+        "expected_dead": plan.expected_dead,
+        "prior": plan.prior,
+        "recommended": _option_json(plan.recommended),
+        "options": [_option_json(option) for option in plan.options],
+    }
+
+
+def _print(plan: PilotPlan) -> None:
+    from rich.table import Table
+
+    out, best = console(), plan.recommended
+    say(
+        out,
+        f"{best.prompts:,} prompts x {best.rollouts_per_prompt} rollouts = {best.rollouts:,} rollouts give "
+        f"D({plan.group_size}) to +-{plan.half_width:g} ({percent(plan.level)}).",
+        "Pilot   ",
+    )
+    say(out, f"pass rates {plan.prior}; D({plan.group_size}) = {plan.expected_dead:.3f} there", "Prior   ")
+    out.print("\nFewest prompts at each number of rollouts per prompt\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("n", "prompts", "rollouts", f"expected interval of D({plan.group_size})"):
+        table.add_column(name, justify="left" if "interval" in name else "right", no_wrap=True)
+    for option in plan.options:
+        count = "-" if option.prompts is None else f"{option.prompts:,}"
+        total = "-" if option.rollouts is None else f"{option.rollouts:,}"
+        note = "" if option.prompts is not None else "  more prompts needed" if option.settles else "  open for ever"
+        first = f"> {option.rollouts_per_prompt}" if option is best else str(option.rollouts_per_prompt)
+        table.add_row(first, count, total, f"[{option.low:.3f}, {option.high:.3f}]{note}")
+    print_table(out, table)
+    out.print()
+    say(
+        out,
+        "Rule: n = G rollouts per prompt, or G/2. With n below G the pilot must guess at what it did not see; with n = "
+        "G/4 or less it takes very many prompts, or none suffice (open for ever: infinitely many prompts leave this "
+        "range). With n above G, rollouts go into prompts that are already known.",
+        "  ",
+    )

@@ -1,0 +1,85 @@
+"""What n rollouts per prompt cannot tell however many prompts there are (theory.md, eq. 38)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from grpo_plan.errors import DomainError, FitError
+from grpo_plan.fitting.functionals import Functional
+from grpo_plan.fitting.mixing import arcsine_grid, binomial_likelihood, log_coefficients, log_peak
+from grpo_plan.passrates.discrete import DiscretePassRates
+
+Floats = NDArray[np.float64]
+MOST_CONSTRAINTS = 64  # rollouts taken into account; more narrow the range, but by less than is shown
+
+
+def identified_range(frequencies: ArrayLike, functional: Functional) -> tuple[float, float]:
+    """Smallest and largest mean over all F that give exactly these frequencies of k = 0..n.
+
+    Args:
+        frequencies: Share of prompts with k passes, shape (n + 1,), sum 1.
+        functional: The mean.
+
+    Raises:
+        DomainError: No distribution of pass rates gives these frequencies.
+
+    >>> from grpo_plan.fitting.functionals import dead
+    >>> low, high = identified_range([0.5, 0.0, 0.5], dead(8))
+    >>> round(low, 6), round(high, 6)
+    (1.0, 1.0)
+    """
+    shares = np.asarray(frequencies, dtype=np.float64)
+    if shares.ndim != 1 or shares.size < 2 or not np.all(shares >= 0.0) or abs(float(shares.sum()) - 1.0) > 1e-9:
+        raise DomainError("frequencies must be shares of k = 0..n with a sum of 1, n at least 1.")
+    p, q = arcsine_grid()
+    found = _range(_table(shares.size - 1, p, q), shares, functional.phi(p, q))
+    if found is None:
+        raise DomainError(
+            "No distribution of pass rates gives these frequencies exactly (their moments are out of reach). "
+            "Fit the pilot and take the range at the fit."
+        )
+    return found
+
+
+def range_at(rates: DiscretePassRates, rollouts: int, functional: Functional) -> tuple[float, float]:
+    """The same at the frequencies that a fitted distribution gives for ``rollouts`` per prompt."""
+    p, q = arcsine_grid()
+    masses = _moved_to(p, rates)
+    table = _table(min(rollouts, MOST_CONSTRAINTS), p, q)
+    phi = functional.phi(p, q)
+    found = _range(table, table @ masses, phi)
+    if found is None:
+        raise FitError(f"The identified range of {functional.name} was not found. Please report the histogram.")
+    value = float(phi @ masses)
+    return min(found[0], value), max(found[1], value)
+
+
+def _table(rollouts: int, p: Floats, q: Floats) -> Floats:
+    k = np.arange(rollouts + 1.0)
+    n = np.full(k.size, float(rollouts))
+    scale = np.exp(log_coefficients(n, k) + log_peak(n, k))
+    return binomial_likelihood(n, k, p, q) * scale[:, None]
+
+
+def _moved_to(grid: Floats, rates: DiscretePassRates) -> Floats:
+    """Masses on another grid with the same mean: each is split between its two neighbours."""
+    right = np.clip(np.searchsorted(grid, rates.passing), 1, grid.size - 1)
+    share = (rates.passing - grid[right - 1]) / (grid[right] - grid[right - 1])
+    masses = np.zeros(grid.size)
+    np.add.at(masses, right - 1, rates.masses * (1.0 - share))
+    np.add.at(masses, right, rates.masses * share)
+    return masses
+
+
+def _range(table: Floats, frequencies: Floats, phi: Floats) -> tuple[float, float] | None:
+    """Both linear programs; None if there is no feasible F."""
+    from scipy.optimize import linprog
+
+    ends = []
+    for sign in (1.0, -1.0):
+        found = linprog(sign * phi, A_eq=table, b_eq=frequencies, bounds=(0.0, None), method="highs")
+        if found.status != 0:
+            return None
+        ends.append(sign * float(found.fun))
+    return ends[0], ends[1]

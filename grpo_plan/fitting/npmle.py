@@ -1,0 +1,136 @@
+"""Nonparametric maximum likelihood of the distribution of pass rates, by constrained Newton (theory.md, eq. 32)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_plan.fitting.mixing import Mixing
+from grpo_plan.fitting.quadratic import nonnegative_minimum
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+MAX_ITERATIONS = 300
+STARTS = 21
+SUM_WEIGHT = 10.0  # of the penalty that keeps the masses of the quadratic model near a sum of 1
+SMALLEST_MASS = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Masses:
+    """Masses on grid points, and what they say of the cells.
+
+    Attributes:
+        points: Indices of the grid points with mass, in rising order, shape (s,).
+        masses: Their masses, sum 1, shape (s,).
+        cells: Fitted probability of each cell (up to its constant), shape (C,).
+        log_likelihood: Mean over prompts of the log of ``cells``.
+        functional: Mean of the tilting functional.
+        gap: Largest directional derivative: the objective is within ``gap`` of its maximum on the grid.
+    """
+
+    points: Indices
+    masses: Floats
+    cells: Floats
+    log_likelihood: float
+    functional: float
+    gap: float
+
+
+def even_start(mixing: Mixing) -> Masses:
+    """Equal masses on points spread over the grid."""
+    m = mixing.passing.size
+    points = np.unique(np.linspace(0, m - 1, STARTS).astype(np.intp))
+    return _state(mixing, np.zeros(m), points, np.full(points.size, 1.0 / points.size), math.inf)
+
+
+def _state(mixing: Mixing, phi: Floats, points: Indices, masses: Floats, gap: float) -> Masses:
+    cells = mixing.likelihood[:, points] @ masses
+    return Masses(
+        points=points,
+        masses=masses,
+        cells=cells,
+        log_likelihood=float(mixing.weights @ np.log(cells)),
+        functional=float(phi[points] @ masses),
+        gap=gap,
+    )
+
+
+def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: float) -> Masses:
+    """Maximise ``mean log-likelihood + tilt * E phi`` over all distributions on the grid.
+
+    Args:
+        mixing: The cells.
+        phi: Functional at each grid point, shape (m,).
+        tilt: Its multiplier, at least 0; 0 gives the maximum-likelihood fit.
+        start: Where to begin.
+        tolerance: Wanted ``gap``.
+
+    Returns:
+        Masses whose ``gap`` certifies them: for concave objectives the distance to the maximum is at most the
+        largest directional derivative towards a single grid point.
+    """
+    likelihood, weights = mixing.likelihood, mixing.weights
+    root = np.sqrt(weights)
+    points, masses = start.points, start.masses
+    cells = likelihood[:, points] @ masses
+    penalty = SUM_WEIGHT * (1.0 + tilt)
+    gap = math.inf
+    for _ in range(MAX_ITERATIONS):
+        mean_phi = float(phi[points] @ masses)
+        level = 1.0 + tilt * mean_phi
+        slopes = (weights / cells) @ likelihood
+        if tilt:
+            slopes = slopes + tilt * phi
+        slopes -= level
+        gap = float(slopes.max())
+        if gap <= tolerance:
+            break
+        rising = np.flatnonzero(_peaks(slopes) & (slopes > 0.0))
+        wider = np.union1d(points, rising)
+        now = np.zeros(wider.size)
+        now[np.searchsorted(wider, points)] = masses
+        block = likelihood[:, wider]
+        scaled = block * (root / cells)[:, None]
+        hessian = scaled.T @ scaled + penalty
+        hessian[np.diag_indices(wider.size)] += 1e-11 * float(np.trace(hessian)) / wider.size
+        linear = 2.0 * (root @ scaled) + (tilt * phi[wider] - level) + penalty
+        goal = nonnegative_minimum(hessian, linear, now)
+        total = float(goal.sum())
+        direction = goal / total - now if total > 0.0 else -now
+        slope = float(slopes[wider] @ direction)
+        if total <= 0.0 or slope <= 0.0:  # towards the single best point instead
+            direction = -now
+            direction[int(np.argmax(slopes[wider]))] += 1.0
+            slope = float(slopes[wider] @ direction)
+        step = _line_search(weights, cells, block @ direction, tilt * float(phi[wider] @ direction), slope)
+        if step == 0.0:
+            break
+        moved = now + step * direction
+        keep = moved > SMALLEST_MASS
+        points, masses = wider[keep], moved[keep] / float(moved[keep].sum())
+        cells = block[:, keep] @ masses
+    return _state(mixing, phi, points, masses, gap)
+
+
+def _peaks(slopes: Floats) -> NDArray[np.bool_]:
+    """Local maxima, ends included."""
+    rising = np.diff(slopes) > 0.0
+    peaks: NDArray[np.bool_] = np.concatenate([[True], rising]) & np.concatenate([~rising, [True]])
+    return peaks
+
+
+def _line_search(weights: Floats, cells: Floats, change: Floats, gain: float, slope: float) -> float:
+    """Largest of 1, 1/2, 1/4, ... that raises the objective by a third of what its slope promises; 0 if none."""
+    ratio, step = change / cells, 1.0
+    for _ in range(50):
+        shifted = step * ratio
+        if float(shifted.min()) > -1.0:
+            rise = float(weights @ np.log1p(shifted)) + step * gain
+            if rise >= step * slope / 3.0:
+                return step
+        step /= 2.0
+    return 0.0

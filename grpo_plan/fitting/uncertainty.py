@@ -1,0 +1,186 @@
+"""Confidence limits of means over F: profile likelihood, joined with Wilson limits up to n (theory.md, section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional
+from grpo_plan.fitting.intervals import effective_trials, wilson_limits
+from grpo_plan.fitting.mixing import Mixing, build_mixing
+from grpo_plan.fitting.npmle import Masses
+from grpo_plan.fitting.profile import Bound, ProfileLikelihood
+from grpo_plan.fitting.thresholds import FAR, Thresholds, chi_square_quantile, pointwise, simultaneous
+from grpo_plan.fitting.ustatistics import subgroup_curves
+from grpo_plan.passrates.discrete import DiscretePassRates
+from grpo_plan.pilot import PilotHistogram
+
+Floats = NDArray[np.float64]
+FULL_CURVE = 400_000  # cells times n up to which Wilson limits are taken at every G
+SHORT_CURVE = 256
+LEAST_WITHIN = 0.02
+CENSUS_ROUNDS = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uncertainty:
+    """Everything that turns a functional into limits.
+
+    Attributes:
+        histogram: Cells of the pilot.
+        sampled: Share of the wanted population that the pilot's prompts are: 0 for a sample of a large pool, 1 for a
+            census.
+        largest: Largest group size that is measured.
+        smooth: The smooth fit, for the variance between prompts of a census; None for a sample.
+    """
+
+    histogram: PilotHistogram
+    sampled: float
+    largest: int
+    smooth: DiscretePassRates | None = field(repr=False)
+
+    @cached_property
+    def profile(self) -> ProfileLikelihood:
+        """The likelihood over all F; fitted when first needed."""
+        return ProfileLikelihood.of(build_mixing(self.histogram))
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Prompts of each kind."""
+        h = self.histogram
+        passes = int(h.prompts[h.successes == h.rollouts].sum())
+        fails = int(h.prompts[h.successes == 0].sum())
+        total = h.total_prompts
+        return {
+            "dead": passes + fails,
+            "mixed": total - passes - fails,
+            "all-pass": passes,
+            "all-fail": fails,
+            "some-pass": total - fails,
+        }
+
+    def limits(self, functional: Functional, level: float, *, everywhere: bool = False) -> tuple[float, float]:
+        """Low and high limit of ``E_F phi`` from the likelihood alone.
+
+        Args:
+            functional: The mean.
+            level: Confidence level.
+            everywhere: Whether limits of all functionals shall hold at once.
+        """
+        thresholds = self.thresholds(functional, level, everywhere)
+        mixing = self.profile.mixing
+        phi = functional.phi(mixing.passing, mixing.failing)
+        low = 0.0 - self._end(-phi, thresholds.lower)
+        return low, self._end(phi, thresholds.upper)
+
+    def thresholds(self, functional: Functional, level: float, everywhere: bool) -> Thresholds:
+        """Of both ends."""
+        if everywhere:
+            return simultaneous(level, self.histogram.max_rollouts)
+        total, kind = self.histogram.total_prompts, functional.pushed_up_by
+        for_high = self.counts[kind] if kind else min(self.counts["dead"], total - self.counts["dead"])
+        for_low = total - for_high if kind else for_high
+        far = functional.degree > FAR * self.histogram.max_rollouts
+        return pointwise(level, prompts=total, for_low=for_low, for_high=for_high, far=far)
+
+    def _end(self, phi: Floats, threshold: float) -> float:
+        """Upper end; for a census the threshold shrinks with the share of the variance within prompts."""
+        bound = self.profile.upper(phi, threshold)
+        if self.sampled == 0.0:
+            return bound.value
+        for _ in range(CENSUS_ROUNDS):
+            factor = self.variance_factor(bound, phi)
+            previous, bound = bound, self.profile.upper(phi, threshold * factor)
+            if abs(previous.value - bound.value) < 1e-4 * (1e-3 + abs(bound.value)):
+                break
+        return bound.value
+
+    def variance_factor(self, bound: Bound, phi: Floats) -> float:
+        """Share of the variance behind a bound that remains when prompts are not resampled (theory.md, eq. 42)."""
+        if bound.tilt == 0.0:
+            return 1.0
+        mixing, state = self.profile.mixing, bound.state
+        total = _score_variance(mixing, state)
+        scaled = phi[state.points] / (float(phi.max()) - float(phi.min()))
+        between = bound.tilt**2 * float(state.masses @ (scaled - float(state.masses @ scaled)) ** 2)
+        return min(1.0, max(1.0 - self.sampled * between / total, LEAST_WITHIN)) if total > 0.0 else 1.0
+
+    def group_limits(
+        self, kind: str, group_size: int, level: float, *, everywhere: bool = False
+    ) -> tuple[float, float]:
+        """Limits at one group size of a mean that falls with G: "dead", "all-pass" or "all-fail".
+
+        The likelihood limits are joined with the effective-n Wilson limits of every smaller G (low end) and of every
+        larger G up to n (high end), so that limits fall with G as the truth does.
+        """
+        at = GROUP_FAMILIES[kind]
+        low, high = self.limits(at(group_size), level, everywhere=everywhere)
+        if self.largest >= 2:
+            sizes, means, trials = self._measured_with(kind, group_size)
+            if everywhere:
+                wider = simultaneous(level, self.histogram.max_rollouts).upper / chi_square_quantile(level)
+                trials = trials / wider
+            lows, highs = wilson_limits(means, trials, level)
+            low = min(low, float(lows[sizes <= group_size].min(initial=1.0)))
+            high = max(high, float(highs[sizes >= group_size].max(initial=0.0)))
+        edge = FAR * self.histogram.max_rollouts
+        if group_size > edge and not everywhere:  # the threshold rises there, the mean does not
+            mixing, near = self.profile.mixing, at(edge)
+            threshold = self.thresholds(near, level, everywhere=False).upper
+            high = min(high, self._end(near.phi(mixing.passing, mixing.failing), threshold))
+        return (low if low > 0.0 else 0.0), min(high, 1.0)
+
+    def _measured_with(self, kind: str, group_size: int) -> tuple[NDArray[np.int64], Floats, Floats]:
+        sizes, means, trials = self._measured[kind]
+        if group_size > self.largest or group_size in sizes:
+            return sizes, means, trials
+        h = self.histogram
+        usable = h.rollouts >= group_size
+        values = GROUP_FAMILIES[kind](group_size).kernel(
+            h.successes[usable].astype(np.float64), h.rollouts[usable].astype(np.float64)
+        )
+        mean, count = self._mean_and_trials(
+            kind, np.array([group_size]), values[:, None], h.prompts[usable].astype(np.float64)[:, None]
+        )
+        return np.append(sizes, group_size), np.append(means, mean), np.append(trials, count)
+
+    @cached_property
+    def _measured(self) -> dict[str, tuple[NDArray[np.int64], Floats, Floats]]:
+        """Group sizes, means and effective trials (eq. 19) of each family, from 2 to the largest measured G."""
+        h = self.histogram
+        largest = self.largest if h.prompts.size * self.largest <= FULL_CURVE else min(self.largest, SHORT_CURVE)
+        passes, fails = subgroup_curves(h.successes, h.rollouts, largest)
+        sizes = np.arange(1, largest + 1)
+        weights = np.where(h.rollouts[:, None] >= sizes, h.prompts[:, None], 0).astype(np.float64)
+        kernels = {"dead": np.minimum(passes + fails, 1.0), "all-pass": passes, "all-fail": fails}
+        return {
+            kind: (sizes[1:], *self._mean_and_trials(kind, sizes[1:], kernel[:, 1:], weights[:, 1:]))
+            for kind, kernel in kernels.items()
+        }
+
+    def _mean_and_trials(
+        self, kind: str, sizes: NDArray[np.int64], kernel: Floats, weights: Floats
+    ) -> tuple[Floats, Floats]:
+        prompts = weights.sum(axis=0)
+        means = np.clip((weights * kernel).sum(axis=0) / prompts, 0.0, 1.0)
+        spreads = (weights * (kernel - means) ** 2).sum(axis=0)
+        trials = effective_trials(means, spreads, prompts)
+        if (rates := self.smooth) is not None:
+            for i, size in enumerate(sizes):
+                phi = GROUP_FAMILIES[kind](int(size)).phi(rates.passing, rates.failing)
+                between = float(rates.masses @ (phi - float(rates.masses @ phi)) ** 2)
+                total = float(means[i] * (1.0 - means[i]) / trials[i] * prompts[i])
+                if total > 0.0:
+                    trials[i] /= min(1.0, max(1.0 - self.sampled * between / total, LEAST_WITHIN))
+        return means, trials
+
+
+def _score_variance(mixing: Mixing, state: Masses) -> float:
+    """Variance over prompts of the dual weights ``w / f`` of the cells, each n for itself."""
+    _, groups = np.unique(mixing.rollouts, return_inverse=True)
+    shares = np.bincount(groups, weights=mixing.weights)[groups]
+    chances = shares * state.cells * np.exp(mixing.log_scale)
+    return float(mixing.weights @ (mixing.weights / chances)) - 1.0
