@@ -14,8 +14,12 @@ from grpo_plan.passrates.discrete import DiscretePassRates
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
-DEGREE = 2
-PRECISIONS = (6.0, 2.0, 0.6, 0.2, 0.06, 0.02)  # of the tilts: prior variances 1/6 to 50
+DEGREE = 6
+# prior precisions of the tilts, from strong to weak; those of degree 6 grow with the square of the degree
+QUADRATIC = (6.0, 0.6, 0.06)
+SEXTIC = (0.6, 0.06)
+MISFIT_OFFSET = 4.0
+MISFIT_PER_ROLLOUT = 0.5
 NO_SPREAD = 1e-3  # correlation below which the start is that of nearly equal pass rates
 
 
@@ -40,6 +44,11 @@ class AveragedFit:
         return DiscretePassRates(passing=self.grid.passing, failing=self.grid.failing, masses=masses)
 
     @property
+    def log_likelihood(self) -> float:
+        """Weighted mean of the fits' maxima."""
+        return float(self.weights @ np.array([fit.log_likelihood for fit in self.fits]))
+
+    @property
     def tilted(self) -> AveragedFit:
         """The same without the plain Beta."""
         return AveragedFit(grid=self.grid, fits=self.fits[1:], weights=self.weights[1:] / float(self.weights[1:].sum()))
@@ -57,6 +66,26 @@ class AveragedFit:
         return value, math.sqrt(variance)
 
 
+def priors() -> list[Floats]:
+    """Prior precisions of the tilts of each model but the plain Beta."""
+    growing = np.arange(1.0, DEGREE + 1.0) ** 2
+    return [np.full(2, value) for value in QUADRATIC] + [value * growing for value in SEXTIC]
+
+
+def nonparametric_share(log_likelihood_lost: float, rollouts: int) -> float:
+    """Weight of the nonparametric answer, 0 unless no smooth F fits (theory.md, eq. 40).
+
+    Args:
+        log_likelihood_lost: What the best F of all gains over the averaged fits.
+        rollouts: n; with more rollouts more is gained by chance.
+
+    >>> round(nonparametric_share(3.0, 8), 3), round(nonparametric_share(50.0, 8), 3)
+    (0.007, 1.0)
+    """
+    excess = log_likelihood_lost - MISFIT_OFFSET - MISFIT_PER_ROLLOUT * rollouts
+    return 1.0 / (1.0 + math.exp(-excess)) if excess > -700.0 else 0.0
+
+
 def fit_average(histogram: PilotHistogram, start: BetaPassRates) -> AveragedFit:
     """Fit the plain Beta and the tilted ones from weak to strong tilt, and weigh them.
 
@@ -67,12 +96,12 @@ def fit_average(histogram: PilotHistogram, start: BetaPassRates) -> AveragedFit:
     grid = LogitGrid.of(histogram, DEGREE)
     correlation = min(max(start.correlation, NO_SPREAD), 1.0 - NO_SPREAD)
     total = (1.0 - correlation) / correlation
-    shape = np.log(np.maximum([start.mean * total, (1.0 - start.mean) * total], math.exp(LOG_SHAPE_LIMITS[0])))
-    fits = [fit_tilted(grid, 0, 1.0, shape)]
-    parameters = np.concatenate([fits[0].parameters, np.zeros(DEGREE)])
-    for precision in PRECISIONS:
-        fits.append(fit_tilted(grid, DEGREE, precision, parameters))
-        parameters = fits[-1].parameters
+    shape: Floats = np.log(np.maximum([start.mean * total, (1.0 - start.mean) * total], math.exp(LOG_SHAPE_LIMITS[0])))
+    fits = [fit_tilted(grid, np.zeros(0), shape)]
+    for precisions in priors():
+        known = fits[-1].parameters
+        padded: Floats = np.concatenate([known, np.zeros(max(0, 2 + precisions.size - known.size))])
+        fits.append(fit_tilted(grid, precisions, padded))
     evidence = np.array([fit.log_evidence for fit in fits])
     weights = np.exp(evidence - evidence.max())
     return AveragedFit(grid=grid, fits=tuple(fits), weights=weights / weights.sum())

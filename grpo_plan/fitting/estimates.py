@@ -13,7 +13,8 @@ Limits = tuple[float, float]
 METHODS = {
     "exact": "one rollout always agrees with itself",
     "u-statistic": "unbiased subgroup count",
-    "average": "Beta and tilted Betas, averaged by evidence and joined to the subgroup count at n",
+    "average": "Beta and tilted Betas, averaged by evidence and joined to the subgroup count at n; the middle of "
+    "the likelihood interval where none of them fits",
     "beta": "Beta fit",
     "tilted-beta": "tilted Beta fits, averaged by evidence",
     "inflated-beta": "Beta fit with atoms at 0 and 1",

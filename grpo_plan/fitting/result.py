@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level, as_one_group_size
 from grpo_plan.errors import FitError, PilotError
-from grpo_plan.fitting.average import AveragedFit, fit_average
 from grpo_plan.fitting.betabinomial import BetaBinomialFit
 from grpo_plan.fitting.estimates import DeadFraction, Estimate, Limits
 from grpo_plan.fitting.functionals import (
@@ -19,28 +18,22 @@ from grpo_plan.fitting.functionals import (
     Functional,
     custom,
     jensen_gap,
-    power_sum,
     stopping_cost,
 )
 from grpo_plan.fitting.identified import range_at
-from grpo_plan.fitting.inflated import fit_inflated
 from grpo_plan.fitting.intervals import Interval, mean_interval
-from grpo_plan.fitting.mixing import condensed
+from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.thresholds import chi_square_quantile
 from grpo_plan.fitting.uncertainty import Uncertainty
-from grpo_plan.fitting.ustatistics import subgroup_all_fail, subgroup_all_pass, subgroup_pmf
 from grpo_plan.groups import dead_probability
-from grpo_plan.passrates.beta import BetaPassRates
 from grpo_plan.passrates.discrete import DiscretePassRates
-from grpo_plan.passrates.inflated import InflatedBetaPassRates
 from grpo_plan.pilot import Pilot, PilotHistogram
 
 Floats = NDArray[np.float64]
-Rates = BetaPassRates | DiscretePassRates | InflatedBetaPassRates
-USABLE_SHARE = 0.2  # of the prompts must have n >= G before their subgroups stand for all prompts
 TOO_WIDE = 0.5
-DEGENERATE = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
+MISFIT = 0.5  # share of the nonparametric answer above which no smooth interval is given
+AGREEING = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,18 +104,17 @@ class PassRateFit:
         """
         g, level = as_one_group_size(group_size), as_level(level)
         h = self._histogram
-        all_pass, all_fail, method, used = self._parts(g)
-        value = None if all_pass is None or all_fail is None else min(1.0, all_pass + all_fail)
+        parts = self._points.parts(g)
         return DeadFraction(
             group_size=g,
-            value=1.0 if g == 1 else value,
+            value=1.0 if g == 1 else parts.dead,
             level=level,
-            all_pass=all_pass,
-            all_fail=all_fail,
+            all_pass=parts.all_pass,
+            all_fail=parts.all_fail,
             iid=float(dead_probability(self.pilot.mean_pass_rate, g)),
             plug_in=float(dead_probability(h.successes / h.rollouts, g) @ h.prompts) / h.total_prompts,
-            method=method,
-            prompts_used=used,
+            method=parts.method,
+            prompts_used=parts.prompts_used,
             simultaneous=simultaneous,
             _source=self,
         )
@@ -134,28 +126,15 @@ class PassRateFit:
             PilotError: The pilot does not determine it (one rollout per prompt).
         """
         g = as_one_group_size(group_size)
-        all_pass, all_fail, method, _ = self._parts(g)
-        if all_pass is None or all_fail is None:
+        if self._points.parts(g).dead is None:
             raise PilotError(f"The pilot does not determine groups of {g}. {self.status.sentence}")
-        if g == 1:
-            return np.array([all_fail, all_pass])
-        if method == "u-statistic":
-            h = self._usable(g)
-            weights = h.prompts / h.total_prompts
-            pmf: Floats = weights @ subgroup_pmf(h.successes, h.rollouts, g)
-            return pmf
-        pmf = self._rates.group_pmf(g)
-        inner = float(pmf[1:-1].sum())
-        if inner > 0.0:
-            pmf[1:-1] *= max(0.0, 1.0 - all_pass - all_fail) / inner
-        pmf[0], pmf[-1] = all_fail, all_pass
-        return pmf
+        return self._points.group_pmf(g)
 
     def pass_at(self, group_size: int, level: float = 0.95) -> Estimate:
         """Share of groups of G with at least one pass (theory.md, eq. 3)."""
         g = as_one_group_size(group_size)
         fails = GROUP_FAMILIES["all-fail"](g)
-        all_fail = self._parts(g)[1]
+        all_fail = self._points.parts(g).all_fail
         value = None if all_fail is None else 1.0 - all_fail
         return self._estimate(custom(lambda p: 1.0 - fails.phi(p, 1.0 - p), f"pass@{g}", "some-pass"), value, level)
 
@@ -172,7 +151,7 @@ class PassRateFit:
         values = [self.dead(t).value for t in range(1, last + 1)]
         value = None if any(v is None for v in values) else 1.0 + sum(v for v in values if v is not None)
         if value is not None and last < g - 1:
-            value += self._tail_sum(last, g) if self._spread_known else float("nan")
+            value = self._points.blended(stopping_cost(g), value + self._points.dead_sum(last, g))
         return self._estimate(stopping_cost(g), value, level)
 
     def jensen_gap(self, group_size: int, level: float = 0.95) -> Estimate:
@@ -196,12 +175,12 @@ class PassRateFit:
         """
         functional = custom(function, name)
         value = None
-        if self._spread_known:
+        if self._points.spread_known:
             rates = self.smooth_rates
             values = functional.phi(rates.passing, rates.failing)
             if not np.all(np.isfinite(values)):
                 raise FitError(f"{name} must be finite for every pass rate in [0, 1].")
-            value = float(rates.masses @ values)
+            value = self._points.blended(functional, float(rates.masses @ values))
         return self._estimate(functional, value, level)
 
     # what estimates ask for -------------------------------------------------------------------------------------
@@ -212,9 +191,9 @@ class PassRateFit:
             mean = self.mean_pass_rate_interval(level)
             return (mean.low, mean.high) if kind == "all-pass" else (1.0 - mean.high, 1.0 - mean.low)
         low, high = self._uncertainty.group_limits(kind, group_size, level, everywhere=simultaneous)
-        all_pass, all_fail, _, _ = self._parts(group_size)
-        if self.family == "auto" and all_pass is not None and all_fail is not None:
-            value = {"dead": min(1.0, all_pass + all_fail), "all-pass": all_pass, "all-fail": all_fail}[kind]
+        parts = self._points.parts(group_size)
+        value = {"dead": parts.dead, "all-pass": parts.all_pass, "all-fail": parts.all_fail}[kind]
+        if self.family == "auto" and value is not None:
             return min(low, value), max(high, value)
         return low, high
 
@@ -228,10 +207,10 @@ class PassRateFit:
 
     def smooth_limits(self, group_size: int, level: float) -> Limits | None:
         """Limits of D(G) by the delta method within and between smooth fits (theory.md, eq. 40)."""
-        value = self.dead(group_size, level).value
-        if value is None or self.family in ("inflated-beta", "nonparametric") or set(self.statuses) & set(DEGENERATE):
+        value, fits = self._points.parts(group_size).dead, self._points.smooth_fits
+        if value is None or fits is None or self.nonparametric_share > MISFIT:
             return None
-        fits, z = self._smooth_fits, chi_square_quantile(level) ** 0.5
+        z = chi_square_quantile(level) ** 0.5
         phi = GROUP_FAMILIES["dead"](group_size).phi(fits.grid.passing, fits.grid.failing)
         error = fits.mean(phi)[1]
         return max(0.0, value - z * error), min(1.0, value + z * error)
@@ -255,127 +234,40 @@ class PassRateFit:
     # ------------------------------------------------------------------------------------------------------------
 
     @property
-    def _spread_known(self) -> bool:
-        """Whether the pilot says anything on how pass rates differ (or that all rollouts agree)."""
-        return FitStatus.SINGLE_ROLLOUT not in self.statuses
-
-    @cached_property
-    def _average(self) -> AveragedFit:
-        return fit_average(condensed(self._histogram), self.beta.rates)
-
-    @property
-    def _smooth_fits(self) -> AveragedFit:
-        if self.family == "beta":
-            return self._average.plain
-        return self._average.tilted if self.family == "tilted-beta" else self._average
-
-    @cached_property
-    def smooth_rates(self) -> DiscretePassRates:
-        """A distribution that fits the pilot, on a grid."""
-        if not self._spread_known or set(self.statuses) & set(DEGENERATE):
-            mean = self.mean_pass_rate
-            if not self._spread_known:
-                return DiscretePassRates(passing=np.array([mean]), failing=np.array([1.0 - mean]), masses=np.ones(1))
-            ends = np.array([0.0, 1.0])
-            return DiscretePassRates(passing=ends, failing=ends[::-1].copy(), masses=np.array([1.0 - mean, mean]))
-        if self.family == "nonparametric":
-            return self.nonparametric
-        return self._smooth_fits.rates
-
-    @cached_property
     def nonparametric(self) -> DiscretePassRates:
-        """The nonparametric maximum-likelihood distribution: its atoms and masses."""
-        profile = self._uncertainty.profile
-        points = profile.best.points
-        return DiscretePassRates(
-            passing=profile.mixing.passing[points], failing=profile.mixing.failing[points], masses=profile.best.masses
-        )
+        """The nonparametric maximum-likelihood distribution: its atoms and masses (theory.md, eq. 32)."""
+        return self._points.nonparametric
 
     @property
     def certificate(self) -> float:
         """What any other F could add to the log-likelihood of `nonparametric`, at most."""
-        return self._uncertainty.profile.certificate
+        return self._points.profile.certificate
+
+    @property
+    def smooth_rates(self) -> DiscretePassRates:
+        """The distribution behind the values beyond n, on a grid (two points where no prompt is mixed)."""
+        return self._points.smooth_rates
+
+    @property
+    def nonparametric_share(self) -> float:
+        """Weight of the nonparametric answer beyond n: about 0, unless no smooth F fits the pilot."""
+        return self._points.nonparametric_share
+
+    @cached_property
+    def _points(self) -> PointEstimator:
+        return PointEstimator(
+            histogram=self._histogram,
+            family=self.family,
+            beta=self.beta.rates,
+            spread_known=FitStatus.SINGLE_ROLLOUT not in self.statuses,
+            agreeing=bool(set(self.statuses) & set(AGREEING)),
+            largest=self.max_measured_group_size,
+        )
 
     @cached_property
     def _uncertainty(self) -> Uncertainty:
         sampled = 0.0 if self.population is None else self.pilot.prompts / self.population
-        return Uncertainty(
-            histogram=self._histogram,
-            sampled=sampled,
-            largest=self.max_measured_group_size,
-            smooth=self.smooth_rates if sampled > 0.0 else None,
-        )
-
-    @cached_property
-    def _rates(self) -> Rates:
-        """What answers where subgroups do not."""
-        if self.family == "beta" or set(self.statuses) & set(DEGENERATE) or not self._spread_known:
-            return self.beta.rates
-        if self.family == "inflated-beta":
-            return fit_inflated(self._histogram, self.beta.rates)
-        return self.smooth_rates
-
-    def _parts(self, g: int) -> tuple[float | None, float | None, str, int]:
-        """All-pass, all-fail, the method and the prompts used."""
-        everyone = self.pilot.prompts
-        if g == 1:
-            mean = self.beta.rates.mean if self.family == "beta" else self.mean_pass_rate
-            return mean, 1.0 - mean, "exact", everyone
-        if self.family == "auto" and g <= self.max_measured_group_size:
-            passes, fails, used = self._measured(g)
-            return passes, fails, "u-statistic", used
-        if not self._spread_known:
-            return None, None, "unknown", everyone
-        rates = self._rates
-        all_pass, all_fail = float(rates.all_pass(g)), float(rates.all_fail(g))
-        if self.family != "auto":
-            return all_pass, all_fail, self.family, everyone
-        last = self.max_measured_group_size
-        if last > 1:
-            passes, fails, _ = self._measured(last)
-            all_pass = _joined(passes, all_pass, float(rates.all_pass(last)))
-            all_fail = _joined(fails, all_fail, float(rates.all_fail(last)))
-        return all_pass, all_fail, "average", everyone
-
-    def _measured(self, g: int) -> tuple[float, float, int]:
-        h = self._usable(g)
-        total = h.total_prompts
-        passes = float(h.prompts @ subgroup_all_pass(h.successes, h.rollouts, g)) / total
-        fails = float(h.prompts @ subgroup_all_fail(h.successes, h.rollouts, g)) / total
-        return min(passes, 1.0), min(fails, 1.0 - min(passes, 1.0)), total
-
-    def _usable(self, group_size: int) -> PilotHistogram:
-        h = self._histogram
-        enough = h.rollouts >= group_size
-        return PilotHistogram(rollouts=h.rollouts[enough], successes=h.successes[enough], prompts=h.prompts[enough])
+        return Uncertainty(points=self._points, sampled=sampled)
 
     def _estimate(self, functional: Functional, value: float | None, level: float) -> Estimate:
         return Estimate(name=functional.name, value=value, level=as_level(level), _functional=functional, _source=self)
-
-    def _tail_sum(self, last: int, g: int) -> float:
-        """Sum of D(t) for t = last + 1 .. g - 1, joined at ``last`` like every value beyond n."""
-        rates = self.smooth_rates
-        total = 0.0
-        for kind, (base, other) in {
-            "all-pass": (rates.passing, rates.failing),
-            "all-fail": (rates.failing, rates.passing),
-        }.items():
-            tail = float(rates.masses @ (power_sum(base, other, g) - power_sum(base, other, last + 1)))
-            if self.family == "auto" and last > 1:
-                passes, fails, _ = self._measured(last)
-                modelled = float(rates.masses @ GROUP_FAMILIES[kind](last).phi(rates.passing, rates.failing))
-                tail = _joined(passes if kind == "all-pass" else fails, tail, modelled)
-            total += tail
-        return total
-
-
-def _joined(measured: float, beyond: float, at_last: float) -> float:
-    """A modelled value, times what makes the model right at the last measured G (theory.md, eq. 40)."""
-    return measured * (beyond / at_last) if at_last > 0.0 else min(beyond, measured)
-
-
-def largest_measured_group_size(histogram: PilotHistogram) -> int:
-    """Largest G for which at least `USABLE_SHARE` of the prompts have G or more rollouts."""
-    order = np.argsort(histogram.rollouts)[::-1]
-    covered = np.cumsum(histogram.prompts[order]) / histogram.total_prompts
-    return int(histogram.rollouts[order][int(np.searchsorted(covered, USABLE_SHARE - 1e-12))])

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
+from grpo_plan.fitting.functionals import Functional
+from grpo_plan.pilot import PilotHistogram
+
 MANY_EVENTS = 100
 FAR = 4  # beyond this many times n the threshold is raised
 
@@ -93,3 +96,34 @@ def simultaneous(level: float, rollouts: int) -> Thresholds:
     """Thresholds that hold for every functional of F at once: chi-square with n degrees of freedom."""
     both = chi_square_quantile(level, max(rollouts, 1))
     return Thresholds(lower=both, upper=both)
+
+
+def thresholds_for(
+    histogram: PilotHistogram, functional: Functional, level: float, *, everywhere: bool = False
+) -> Thresholds:
+    """Thresholds of both ends of the interval of a mean.
+
+    Args:
+        histogram: Cells of the pilot.
+        functional: The mean; it says which prompts limit its upper end.
+        level: Confidence level.
+        everywhere: Whether the limits of all means shall hold at once.
+    """
+    h = histogram
+    if everywhere:
+        return simultaneous(level, h.max_rollouts)
+    passes = int(h.prompts[h.successes == h.rollouts].sum())
+    fails = int(h.prompts[h.successes == 0].sum())
+    total = h.total_prompts
+    kinds = {
+        "dead": passes + fails,
+        "mixed": total - passes - fails,
+        "all-pass": passes,
+        "all-fail": fails,
+        "some-pass": total - fails,
+    }
+    kind = functional.pushed_up_by
+    for_high = kinds[kind] if kind else min(kinds["dead"], kinds["mixed"])
+    for_low = total - for_high if kind else for_high
+    far = functional.degree > FAR * h.max_rollouts
+    return pointwise(level, prompts=total, for_low=for_low, for_high=for_high, far=far)

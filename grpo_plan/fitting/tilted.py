@@ -125,17 +125,17 @@ class TiltedFit:
         return value, math.sqrt(max(float(slope @ self.covariance @ slope), 0.0))
 
 
-def fit_tilted(grid: LogitGrid, degree: int, precision: float, start: Floats) -> TiltedFit:
+def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:
     """Fit ``p**(a-1) (1-p)**(b-1) exp(sum c_d P_d(2p-1))`` with normal priors on the c_d.
 
     Args:
         grid: The pilot.
-        degree: Number of tilts; 0 is the plain Beta.
-        precision: Of the prior of each c_d: variance ``1 / precision``.
+        precisions: Of the prior of each c_d: its variance is ``1 / precision``; none for the plain Beta.
         start: Parameters to start from, shape (2 + degree,).
     """
+    degree = precisions.size
     size = 2 + degree
-    penalty = np.concatenate([[0.0, 0.0], np.full(degree, precision)])
+    penalty = np.concatenate([[0.0, 0.0], precisions])
     low = np.concatenate([np.full(2, LOG_SHAPE_LIMITS[0]), np.full(degree, -TILT_LIMIT)])
     high = np.concatenate([np.full(2, LOG_SHAPE_LIMITS[1]), np.full(degree, TILT_LIMIT)])
     seen = grid.prompts > 0.0
@@ -186,7 +186,7 @@ def fit_tilted(grid: LogitGrid, degree: int, precision: float, start: Floats) ->
     _, log_determinant = np.linalg.slogdet(covariance)
     evidence = log_likelihood + 0.5 * float(log_determinant)
     if degree:
-        evidence += 0.5 * (degree * math.log(precision) - precision * float(t[2:] @ t[2:]))
+        evidence += 0.5 * (float(np.log(precisions).sum()) - float(precisions @ t[2:] ** 2))
     return TiltedFit(
         parameters=t,
         mass=mass,

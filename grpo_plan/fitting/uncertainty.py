@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional
 from grpo_plan.fitting.intervals import effective_trials, wilson_limits
-from grpo_plan.fitting.mixing import Mixing, build_mixing
+from grpo_plan.fitting.mixing import Mixing
 from grpo_plan.fitting.npmle import Masses
+from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.profile import Bound, ProfileLikelihood
-from grpo_plan.fitting.thresholds import FAR, Thresholds, chi_square_quantile, pointwise, simultaneous
+from grpo_plan.fitting.thresholds import FAR, chi_square_quantile, simultaneous, thresholds_for
 from grpo_plan.fitting.ustatistics import subgroup_curves
-from grpo_plan.passrates.discrete import DiscretePassRates
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
@@ -30,37 +30,28 @@ class Uncertainty:
     """Everything that turns a functional into limits.
 
     Attributes:
-        histogram: Cells of the pilot.
+        points: Cells of the pilot, their likelihood, and a smooth fit for the variance between prompts of a census.
         sampled: Share of the wanted population that the pilot's prompts are: 0 for a sample of a large pool, 1 for a
             census.
-        largest: Largest group size that is measured.
-        smooth: The smooth fit, for the variance between prompts of a census; None for a sample.
     """
 
-    histogram: PilotHistogram
+    points: PointEstimator
     sampled: float
-    largest: int
-    smooth: DiscretePassRates | None = field(repr=False)
 
-    @cached_property
+    @property
+    def histogram(self) -> PilotHistogram:
+        """Cells of the pilot."""
+        return self.points.histogram
+
+    @property
+    def largest(self) -> int:
+        """Largest group size that is measured."""
+        return self.points.largest
+
+    @property
     def profile(self) -> ProfileLikelihood:
-        """The likelihood over all F; fitted when first needed."""
-        return ProfileLikelihood.of(build_mixing(self.histogram))
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """Prompts of each kind."""
-        h = self.histogram
-        passes = int(h.prompts[h.successes == h.rollouts].sum())
-        fails = int(h.prompts[h.successes == 0].sum())
-        total = h.total_prompts
-        return {
-            "dead": passes + fails,
-            "mixed": total - passes - fails,
-            "all-pass": passes,
-            "all-fail": fails,
-            "some-pass": total - fails,
-        }
+        """The likelihood over all F."""
+        return self.points.profile
 
     def limits(self, functional: Functional, level: float, *, everywhere: bool = False) -> tuple[float, float]:
         """Low and high limit of ``E_F phi`` from the likelihood alone.
@@ -70,21 +61,11 @@ class Uncertainty:
             level: Confidence level.
             everywhere: Whether limits of all functionals shall hold at once.
         """
-        thresholds = self.thresholds(functional, level, everywhere)
+        thresholds = thresholds_for(self.histogram, functional, level, everywhere=everywhere)
         mixing = self.profile.mixing
         phi = functional.phi(mixing.passing, mixing.failing)
         low = 0.0 - self._end(-phi, thresholds.lower)
         return low, self._end(phi, thresholds.upper)
-
-    def thresholds(self, functional: Functional, level: float, everywhere: bool) -> Thresholds:
-        """Of both ends."""
-        if everywhere:
-            return simultaneous(level, self.histogram.max_rollouts)
-        total, kind = self.histogram.total_prompts, functional.pushed_up_by
-        for_high = self.counts[kind] if kind else min(self.counts["dead"], total - self.counts["dead"])
-        for_low = total - for_high if kind else for_high
-        far = functional.degree > FAR * self.histogram.max_rollouts
-        return pointwise(level, prompts=total, for_low=for_low, for_high=for_high, far=far)
 
     def _end(self, phi: Floats, threshold: float) -> float:
         """Upper end; for a census the threshold shrinks with the share of the variance within prompts."""
@@ -129,7 +110,7 @@ class Uncertainty:
         edge = FAR * self.histogram.max_rollouts
         if group_size > edge and not everywhere:  # the threshold rises there, the mean does not
             mixing, near = self.profile.mixing, at(edge)
-            threshold = self.thresholds(near, level, everywhere=False).upper
+            threshold = thresholds_for(self.histogram, near, level).upper
             high = min(high, self._end(near.phi(mixing.passing, mixing.failing), threshold))
         return (low if low > 0.0 else 0.0), min(high, 1.0)
 
@@ -168,7 +149,8 @@ class Uncertainty:
         means = np.clip((weights * kernel).sum(axis=0) / prompts, 0.0, 1.0)
         spreads = (weights * (kernel - means) ** 2).sum(axis=0)
         trials = effective_trials(means, spreads, prompts)
-        if (rates := self.smooth) is not None:
+        if self.sampled > 0.0:
+            rates = self.points.smooth_rates
             for i, size in enumerate(sizes):
                 phi = GROUP_FAMILIES[kind](int(size)).phi(rates.passing, rates.failing)
                 between = float(rates.masses @ (phi - float(rates.masses @ phi)) ** 2)

@@ -1,0 +1,220 @@
+"""Values of D(G) and its parts: subgroup counts up to n, fitted distributions beyond (theory.md, eq. 15 and 40)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_plan.fitting.average import AveragedFit, fit_average, nonparametric_share
+from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional, power_sum
+from grpo_plan.fitting.inflated import fit_inflated
+from grpo_plan.fitting.mixing import build_mixing, condensed
+from grpo_plan.fitting.profile import ProfileLikelihood
+from grpo_plan.fitting.thresholds import thresholds_for
+from grpo_plan.fitting.ustatistics import subgroup_all_fail, subgroup_all_pass, subgroup_pmf
+from grpo_plan.passrates.beta import BetaPassRates
+from grpo_plan.passrates.discrete import DiscretePassRates
+from grpo_plan.passrates.inflated import InflatedBetaPassRates
+from grpo_plan.pilot import PilotHistogram
+
+Floats = NDArray[np.float64]
+Rates = BetaPassRates | DiscretePassRates | InflatedBetaPassRates
+USABLE_SHARE = 0.2  # of the prompts must have n >= G before their subgroups stand for all prompts
+NEGLIGIBLE_SHARE = 1e-3
+BLEND_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """D(G) in its parts; None where the pilot does not determine them."""
+
+    all_pass: float | None
+    all_fail: float | None
+    method: str
+    prompts_used: int
+
+    @property
+    def dead(self) -> float | None:
+        """Their sum."""
+        if self.all_pass is None or self.all_fail is None:
+            return None
+        return min(1.0, self.all_pass + self.all_fail)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PointEstimator:
+    """Everything that gives values; the fits are made when first needed.
+
+    Attributes:
+        histogram: Cells of the pilot.
+        family: As in `fit_pass_rates`.
+        beta: The Beta fit.
+        spread_known: Whether some prompt has two rollouts.
+        agreeing: Whether no prompt is mixed, so that only the Beta at the edge of its family fits.
+        largest: Largest group size that enough prompts have rollouts for.
+    """
+
+    histogram: PilotHistogram = field(repr=False)
+    family: str
+    beta: BetaPassRates
+    spread_known: bool
+    agreeing: bool
+    largest: int
+
+    @cached_property
+    def profile(self) -> ProfileLikelihood:
+        """The likelihood over all F."""
+        return ProfileLikelihood.of(build_mixing(self.histogram))
+
+    @cached_property
+    def average(self) -> AveragedFit:
+        """The plain and the tilted Betas with their weights."""
+        return fit_average(condensed(self.histogram), self.beta)
+
+    @property
+    def smooth_fits(self) -> AveragedFit | None:
+        """Those of the average that the family uses; None where nothing smooth is fitted."""
+        if self.agreeing or not self.spread_known or self.family in ("inflated-beta", "nonparametric"):
+            return None
+        if self.family == "beta":
+            return self.average.plain
+        return self.average.tilted if self.family == "tilted-beta" else self.average
+
+    @cached_property
+    def smooth_rates(self) -> DiscretePassRates:
+        """A distribution that fits the pilot, on a grid."""
+        h = self.histogram
+        mean = float(h.prompts @ (h.successes / h.rollouts)) / h.total_prompts
+        if not self.spread_known:
+            return DiscretePassRates(passing=np.array([mean]), failing=np.array([1.0 - mean]), masses=np.ones(1))
+        if self.agreeing:
+            ends = np.array([0.0, 1.0])
+            return DiscretePassRates(passing=ends, failing=ends[::-1].copy(), masses=np.array([1.0 - mean, mean]))
+        fits = self.smooth_fits
+        if fits is not None:
+            return fits.rates
+        return self.nonparametric if self.family == "nonparametric" else self.average.rates
+
+    @cached_property
+    def nonparametric(self) -> DiscretePassRates:
+        """The nonparametric maximum-likelihood distribution: its atoms and masses."""
+        best, mixing = self.profile.best, self.profile.mixing
+        return DiscretePassRates(
+            passing=mixing.passing[best.points], failing=mixing.failing[best.points], masses=best.masses
+        )
+
+    @cached_property
+    def nonparametric_share(self) -> float:
+        """Weight of the nonparametric answer beyond n: about 0, unless no smooth F fits the pilot."""
+        if self.family != "auto" or self.smooth_fits is None:
+            return 0.0
+        lost = self.profile.log_likelihood - self.average.log_likelihood
+        share = nonparametric_share(lost, self.largest)
+        return share if share > NEGLIGIBLE_SHARE else 0.0
+
+    @cached_property
+    def rates(self) -> Rates:
+        """What answers where subgroups do not."""
+        if self.family == "beta" or self.agreeing or not self.spread_known:
+            return self.beta
+        if self.family == "inflated-beta":
+            return fit_inflated(self.histogram, self.beta)
+        return self.smooth_rates
+
+    def parts(self, g: int) -> Parts:
+        """All-pass and all-fail at one G."""
+        everyone = self.histogram.total_prompts
+        if g == 1:
+            h = self.histogram
+            mean = float(h.prompts @ (h.successes / h.rollouts)) / everyone
+            mean = self.beta.mean if self.family == "beta" else mean
+            return Parts(all_pass=mean, all_fail=1.0 - mean, method="exact", prompts_used=everyone)
+        if self.family == "auto" and g <= self.largest:
+            return self.measured(g)
+        if not self.spread_known:
+            return Parts(all_pass=None, all_fail=None, method="unknown", prompts_used=everyone)
+        all_pass, all_fail = float(self.rates.all_pass(g)), float(self.rates.all_fail(g))
+        if self.family != "auto":
+            return Parts(all_pass=all_pass, all_fail=all_fail, method=self.family, prompts_used=everyone)
+        if self.largest > 1:
+            last = self.measured(self.largest)
+            all_pass = joined(last.all_pass or 0.0, all_pass, float(self.rates.all_pass(self.largest)))
+            all_fail = joined(last.all_fail or 0.0, all_fail, float(self.rates.all_fail(self.largest)))
+            smooth = all_pass + all_fail
+            if self.nonparametric_share > 0.0 and smooth > 0.0:
+                factor = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), last.dead or 0.0) / smooth
+                all_pass, all_fail = all_pass * factor, all_fail * factor
+        return Parts(all_pass=all_pass, all_fail=all_fail, method="average", prompts_used=everyone)
+
+    def measured(self, g: int) -> Parts:
+        """Unbiased subgroup counts over the prompts with n >= G."""
+        h = self._usable(g)
+        total = h.total_prompts
+        passes = min(float(h.prompts @ subgroup_all_pass(h.successes, h.rollouts, g)) / total, 1.0)
+        fails = min(float(h.prompts @ subgroup_all_fail(h.successes, h.rollouts, g)) / total, 1.0 - passes)
+        return Parts(all_pass=passes, all_fail=fails, method="u-statistic", prompts_used=total)
+
+    def group_pmf(self, g: int) -> Floats:
+        """Law of the passes in groups of G; its ends are `parts`."""
+        parts = self.parts(g)
+        all_pass, all_fail = parts.all_pass or 0.0, parts.all_fail or 0.0
+        if g == 1:
+            return np.array([all_fail, all_pass])
+        if parts.method == "u-statistic":
+            h = self._usable(g)
+            counted: Floats = (h.prompts / h.total_prompts) @ subgroup_pmf(h.successes, h.rollouts, g)
+            return counted
+        pmf = self.rates.group_pmf(g)
+        if (share := self.nonparametric_share) > 0.0:
+            pmf = (1.0 - share) * pmf + share * self.nonparametric.group_pmf(g)
+        inner = float(pmf[1:-1].sum())
+        if inner > 0.0:
+            pmf[1:-1] *= max(0.0, 1.0 - all_pass - all_fail) / inner
+        pmf[0], pmf[-1] = all_fail, all_pass
+        return pmf
+
+    def blended(self, functional: Functional, smooth: float) -> float:
+        """A smooth value and the middle of its likelihood limits, by `nonparametric_share`."""
+        share = self.nonparametric_share
+        if share == 0.0:
+            return smooth
+        thresholds = thresholds_for(self.histogram, functional, BLEND_LEVEL)
+        mixing = self.profile.mixing
+        phi = functional.phi(mixing.passing, mixing.failing)
+        low = self.profile.lower(phi, thresholds.lower).value
+        high = self.profile.upper(phi, thresholds.upper).value
+        return (1.0 - share) * smooth + share * 0.5 * (low + high)
+
+    def dead_sum(self, last: int, g: int) -> float:
+        """Sum of D(t) for t = last + 1 .. g - 1 under the smooth fit, joined at ``last``."""
+        p, q = self.smooth_rates.passing, self.smooth_rates.failing
+        measured = self.measured(last) if self.family == "auto" and last > 1 else None
+        total = 0.0
+        for kind, base, other in (("all-pass", p, q), ("all-fail", q, p)):
+            tail = float(self.smooth_rates.masses @ (power_sum(base, other, g) - power_sum(base, other, last + 1)))
+            if measured is not None:
+                at_last = float(self.smooth_rates.masses @ GROUP_FAMILIES[kind](last).phi(p, q))
+                seen = measured.all_pass if kind == "all-pass" else measured.all_fail
+                tail = joined(seen or 0.0, tail, at_last)
+            total += tail
+        return total
+
+    def _usable(self, group_size: int) -> PilotHistogram:
+        h = self.histogram
+        enough = h.rollouts >= group_size
+        return PilotHistogram(rollouts=h.rollouts[enough], successes=h.successes[enough], prompts=h.prompts[enough])
+
+
+def joined(measured: float, beyond: float, at_last: float) -> float:
+    """A modelled value, times what makes the model right at the last measured G (theory.md, eq. 40)."""
+    return measured * (beyond / at_last) if at_last > 0.0 else min(beyond, measured)
+
+
+def largest_measured_group_size(histogram: PilotHistogram) -> int:
+    """Largest G for which at least `USABLE_SHARE` of the prompts have G or more rollouts."""
+    order = np.argsort(histogram.rollouts)[::-1]
+    covered = np.cumsum(histogram.prompts[order]) / histogram.total_prompts
+    return int(histogram.rollouts[order][int(np.searchsorted(covered, USABLE_SHARE - 1e-12))])
