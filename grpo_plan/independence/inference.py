@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.independence.verdict import IndependenceVerdict
+from grpo_plan.independence.verdict import SMALL_SHIFT, IndependenceVerdict
 
 SMALL_SKEWNESS = 1e-3
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class Correlation:
 def correlation_of(
     score: Floats, variance: Floats, third: Floats, slope: Floats, spread: Floats, weight: Floats, level: float
 ) -> Correlation:
-    """Ratio of weighted sums over prompts, with its interval and test (theory.md, eq. 33).
+    """Ratio of weighted sums over prompts, with its interval and test (theory.md, eq. C).
 
     Args:
         score: Statistic of each prompt minus its mean under independence, given the passes; shape (M,).
@@ -89,9 +89,18 @@ def t_quantile(level: float, degrees: int) -> float:
     return float(stdtrit(degrees, 0.5 + 0.5 * level))
 
 
-def first_alarm(alarms: Sequence[tuple[IndependenceVerdict, float | None]], level: float) -> IndependenceVerdict:
-    """The first test whose p-value is below its share of ``1 - level`` (Bonferroni over the tests that were made)."""
-    made = [(verdict, p) for verdict, p in alarms if p is not None]
+def first_alarm(
+    drift_p: float | None, largest_shift: float, correlations: Sequence[Correlation], level: float
+) -> IndependenceVerdict:
+    """The first test whose p-value is below its share of ``1 - level`` (Bonferroni over the tests that were made).
+
+    A drift comes first, unless it is small: then only if nothing else raises an alarm.
+    """
+    tests = [(sign_of(c), c.p) for c in correlations]
+    drift = (IndependenceVerdict.DRIFTING, drift_p)
+    small = (IndependenceVerdict.SMALL_DRIFT, drift_p)
+    tests = [*tests, small] if largest_shift < SMALL_SHIFT else [drift, *tests]
+    made = [(verdict, p) for verdict, p in tests if p is not None]
     if not made:
         return IndependenceVerdict.TOO_FEW
     share = (1.0 - level) / len(made)

@@ -19,9 +19,8 @@ from grpo_plan.independence.inference import (
     first_alarm,
     in_words,
     interval_in_words,
-    sign_of,
 )
-from grpo_plan.independence.sessions import IndependenceCheck, check_independence
+from grpo_plan.independence.sessions import IndependenceCheck, check_independence, largest_shift
 from grpo_plan.independence.verdict import MIN_MIXED_PROMPTS, IndependenceVerdict
 
 SORTED_CHANCE = 1e-6
@@ -76,7 +75,7 @@ class SequenceCheck:
 
 
 def check_sequences(rewards: Sequence[Sequence[object]], *, level: float = 0.95) -> SequenceCheck:
-    """Test whether rewards depend on their place in the list of a prompt (theory.md, eq. 35).
+    """Test whether rewards depend on their place in the list of a prompt (theory.md, eq. E).
 
     Two cuts of each list, because each is blind to what the other sees. Neighbours (equal or not) find answers
     that were repeated or cached for a moment; halves find a drift and settings that changed on the way. Parts by
@@ -137,20 +136,13 @@ def check_ordered(prompts: NDArray[np.int64], passed: NDArray[np.bool_], *, leve
     rho = _neighbours(k[mixed], n[mixed].astype(float), changes[mixed], level)
     informed = int(mixed.sum())
     pairs = float((n - 1.0).sum())
-    same = Correlation(value=halves.correlation)
+    same = Correlation(value=halves.correlation, p=halves.correlation_p)
     if _is_sorted(k[mixed], n[mixed], changes[mixed]):
         verdict = IndependenceVerdict.SORTED
     elif informed < MIN_MIXED_PROMPTS:
         verdict = IndependenceVerdict.TOO_FEW
     else:
-        verdict = first_alarm(
-            [
-                (IndependenceVerdict.DRIFTING, halves.drift_p),
-                (sign_of(rho), rho.p),
-                (sign_of(same), halves.correlation_p),
-            ],
-            level,
-        )
+        verdict = first_alarm(halves.drift_p, largest_shift(halves.shifts), [rho, same], level)
     return SequenceCheck(
         verdict=verdict,
         level=level,
@@ -167,7 +159,7 @@ def check_ordered(prompts: NDArray[np.int64], passed: NDArray[np.bool_], *, leve
 
 
 def change_moments(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of the changes along a list with k passes of n in random order (theory.md, eq. 35)."""
+    """Mean and variance of the changes along a list with k passes of n in random order (theory.md, eq. E)."""
     product, n = successes * (rollouts - successes), rollouts
     return 2.0 * product / n, 2.0 * product * (2.0 * product - n) / (n**2 * (n - 1.0))
 

@@ -18,7 +18,6 @@ from grpo_plan.independence.inference import (
     first_alarm,
     in_words,
     interval_in_words,
-    sign_of,
 )
 from grpo_plan.independence.verdict import MIN_MIXED_PROMPTS, IndependenceVerdict
 
@@ -92,7 +91,7 @@ class IndependenceCheck:
 def check_independence(
     successes: ArrayLike, rollouts: ArrayLike, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> IndependenceCheck:
-    """Test whether rollouts of a prompt depend on their session (theory.md, eq. 31 to 34).
+    """Test whether rollouts of a prompt depend on their session (theory.md, eq. A to D).
 
     Sessions are runs, seeds, halves or any parts that were made before the rewards were seen. Everything is
     conditional on the passes of each prompt, so no distribution of pass rates enters.
@@ -124,12 +123,13 @@ def check_independence(
     chi2, degrees, inflation = _drift(k[mixed], n[mixed])
     drift_p = None if chi2 is None else chi2_tail(chi2, degrees)
     informed = int(mixed.sum())
+    shifts = _shifts(k[sessions >= 2], n[sessions >= 2])
     shared = (n**2).sum(axis=1) / total
     return IndependenceCheck(
         verdict=(
             IndependenceVerdict.TOO_FEW
             if informed < MIN_MIXED_PROMPTS
-            else first_alarm([(IndependenceVerdict.DRIFTING, drift_p), (sign_of(rho), rho.p)], level)
+            else first_alarm(drift_p, largest_shift(shifts), [rho], level)
         ),
         level=level,
         prompts=int(tried.sum()),
@@ -145,7 +145,7 @@ def check_independence(
         drift_degrees=degrees,
         drift_p=drift_p,
         drift_inflation=inflation,
-        shifts=_shifts(k[sessions >= 2], n[sessions >= 2]),
+        shifts=shifts,
         names=labels,
     )
 
@@ -168,7 +168,7 @@ def _correlation(k: Floats, n: Floats, level: float) -> Correlation:
 
 
 def pass_covariance(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Unbiased covariance of two rollouts of one session, and variance of one rollout (theory.md, eq. 31).
+    """Unbiased covariance of two rollouts of one session, and variance of one rollout (theory.md, eq. A).
 
     Both are given the prompt's pass rate; shape (M,). The third array is the slope of the covariance in the sum of
     squares between sessions. Prompts need two sessions, and one session of two rollouts.
@@ -183,7 +183,7 @@ def pass_covariance(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats
 
 
 def between_moments(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sum of squares between sessions, and its mean and variance given k (theory.md, eq. 32); shape (M,)."""
+    """Sum of squares between sessions, and its mean and variance given k (theory.md, eq. B); shape (M,)."""
     total, c = rollouts.sum(axis=1), (rollouts > 0).sum(axis=1).astype(float)
     passes = successes.sum(axis=1)
     product = passes * (total - passes)
@@ -206,7 +206,7 @@ def _between(k: Floats, n: Floats) -> Floats:
 
 
 def _drift(k: Floats, n: Floats) -> tuple[float | None, int, float]:
-    """Chi-square of one pass rate in all sessions, its degrees of freedom, and the inflation (theory.md, eq. 34)."""
+    """Chi-square of one pass rate in all sessions, its degrees of freedom, and the inflation (theory.md, eq. D)."""
     if not len(k):
         return None, 0, 1.0
     total, passes = n.sum(axis=1), k.sum(axis=1)
@@ -224,6 +224,12 @@ def _drift(k: Floats, n: Floats) -> tuple[float | None, int, float]:
     if len(k) > 1:
         inflation = max(1.0, float(scores.var(axis=0, ddof=1).sum()) * len(k) / degrees)
     return float((scores.sum(axis=0) ** 2).sum()) / inflation, degrees, inflation
+
+
+def largest_shift(shifts: Floats) -> float:
+    """Largest known shift of a session, whatever its sign."""
+    known = np.abs(shifts[np.isfinite(shifts)])
+    return float(known.max()) if known.size else 0.0
 
 
 def _shifts(k: Floats, n: Floats) -> Floats:

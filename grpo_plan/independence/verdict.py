@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 MIN_MIXED_PROMPTS = 20
+SMALL_SHIFT = 0.01
 
 
 class IndependenceVerdict(Enum):
@@ -23,6 +24,10 @@ class IndependenceVerdict(Enum):
     DRIFTING = (
         "The pass rate moved between the parts of the pilot: the policy, the sampling or the scoring changed. Pool "
         "only what one policy and one setting made."
+    )
+    SMALL_DRIFT = (
+        f"The pass rate differs between the parts of the pilot, by less than {SMALL_SHIFT:g}: more than chance, "
+        "but too little to change a plan. Rollouts of one part show no other dependence."
     )
     SORTED = "The lists are sorted by reward, so their order says nothing about independence."
     TOO_FEW = f"Fewer than {MIN_MIXED_PROMPTS} mixed prompts can be compared: nothing is claimed."
