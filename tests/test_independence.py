@@ -127,6 +127,35 @@ def test_changes_along_a_list_have_the_moments_of_all_its_orders(n: int) -> None
             assert eq.neighbour_covariance(x)[0] == sp.Rational(n, 2 * (n - 1) * (n - 2)) * (mean - c)
 
 
+def test_pooled_correlation_and_its_test_are_the_weighted_sums_of_the_equations() -> None:
+    k, n = [(3, 0, 1), (2, 2, 0), (0, 1, 3)], [(4, 2, 2), (3, 3, 1), (2, 2, 5)]
+    top = bottom = variance = third = sp.Integer(0)
+    for a, b in zip(k, n, strict=True):
+        total = sum(b)
+        slope = sp.Rational(total - 1, total - len(b)) / (total - sp.Rational(sum(m * m for m in b), total))
+        weight = 1 / (slope**2 * (len(b) - 1))
+        covariance, spread = eq.session_covariance(list(zip(a, b, strict=True)))
+        mean, own = eq.session_squares_mean(sum(a), b), eq.session_squares_variance(sum(a), b)
+        top, bottom = top + weight * covariance, bottom + weight * spread
+        variance, third = variance + (weight * slope) ** 2 * own, third + (weight * slope) ** 3 * 2 * own**2 / mean
+    check = gp.check_independence(k, n)
+    z = float(top / sp.sqrt(variance))
+    assert check.correlation == pytest.approx(float(top / bottom))
+    assert check.correlation_z == pytest.approx(z)
+    assert check.correlation_p == pytest.approx(two_sided_p(z, float(third / variance ** sp.Rational(3, 2))))
+
+
+def test_pooled_neighbour_correlation_is_the_weighted_sum_of_the_equation() -> None:
+    lists = [(1, 1, 0, 0, 1), (0, 1, 0), (0, 0, 0, 1, 1, 1, 0)]
+    top = bottom = sp.Integer(0)
+    for x in lists:
+        size = len(x)
+        weight = sp.Integer((2 * (size - 1) * (size - 2)) ** 2) / size**3
+        covariance, spread = eq.neighbour_covariance(x)
+        top, bottom = top + weight * covariance, bottom + weight * spread
+    assert gp.check_sequences(lists).neighbour_correlation == pytest.approx(float(top / bottom))
+
+
 def test_design_effect_is_the_ratio_of_variances() -> None:
     rho, pq = sp.symbols("rho pq")
     sizes = (2, 3, 5)
@@ -359,19 +388,3 @@ def test_missing_rewards_keep_the_order() -> None:
 def test_errors_name_the_value_and_the_place(call: Callable[[], object], message: str) -> None:
     with pytest.raises(gp.DomainError, match=message):
         call()
-
-
-# Texts
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "c", None])), max_size=30))
-def test_duplicates_are_those_of_sets(rows: list[tuple[int, str | None]]) -> None:
-    check = gp.duplicate_rollouts([p for p, _ in rows], [t for _, t in rows])
-    known = [r for r in rows if r[1] is not None]
-    assert (check.rollouts, check.repeats, check.unknown) == (
-        len(known),
-        len(known) - len(set(known)),
-        len(rows) - len(known),
-    )
-    assert check.distinct.sum() == len(set(known))
-    assert check.sentence

@@ -1,4 +1,4 @@
-"""Reading a source for the checks of independence: shapes, kinds of file, errors in one line, real data."""
+"""Equal texts, and reading a source for the checks of independence: shapes, kinds of file, errors in one line, real data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,31 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grpo_plan as gp
 from grpo_plan.independence import IndependenceVerdict as Verdict
 from tests.test_independence import numbers
+
+
+# Texts
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "c", None])), max_size=30))
+def test_duplicates_are_those_of_sets(rows: list[tuple[int, str | None]]) -> None:
+    check = gp.duplicate_rollouts([p for p, _ in rows], [t for _, t in rows])
+    known = [r for r in rows if r[1] is not None]
+    assert (check.rollouts, check.repeats, check.unknown) == (
+        len(known),
+        len(known) - len(set(known)),
+        len(rows) - len(known),
+    )
+    assert check.distinct.sum() == len(set(known))
+    assert check.sentence
+
+
+# Reading
 
 
 def rollouts(seed: int = 0, prompts: int = 40, per_session: int = 4) -> list[dict[str, Any]]:
@@ -74,6 +95,16 @@ def test_long_wide_and_lists_say_the_same(tmp_path: Path) -> None:
     assert by_order[0] is not None
     assert by_order[1] is not None
     assert by_order[0].neighbour_p == by_order[1].neighbour_p
+
+
+def test_rows_of_a_prompt_need_not_stand_together() -> None:
+    rows = pl.DataFrame(rollouts())
+    mixed_up = rows.with_columns(place=pl.int_range(pl.len()).over("prompt")).sort("place", maintain_order=True)
+    together, apart = (gp.read_independence(t).sequence for t in (rows, mixed_up))
+    assert together is not None
+    assert apart is not None
+    assert apart.neighbour_z == pytest.approx(together.neighbour_z)
+    assert numbers(apart.halves) == pytest.approx(numbers(together.halves))
 
 
 def test_parts_and_missing_sessions_are_kept_apart() -> None:
