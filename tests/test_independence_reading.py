@@ -16,7 +16,6 @@ import grpo_plan as gp
 from grpo_plan.independence import IndependenceVerdict as Verdict
 from tests.test_independence import numbers
 
-
 # Texts
 
 
