@@ -18,10 +18,14 @@ _PUBLIC = {
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
     "DomainError": "errors",
+    "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
     "FitError": "errors",
     "FitStatus": "fitting.status",
     "GrpoPlanError": "errors",
+    "IndependenceCheck": "independence",
+    "IndependenceReport": "readers.independence_reader",
+    "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
     "KappaRange": "planning.signal",
     "MissingExtraError": "errors",
@@ -30,9 +34,13 @@ _PUBLIC = {
     "PilotError": "errors",
     "PilotFormatError": "errors",
     "Plan": "planning.plan",
+    "SequenceCheck": "independence",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
+    "check_independence": "independence",
+    "check_sequences": "independence",
     "dead_probability": "groups",
+    "duplicate_rollouts": "independence",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
     "expected_group_std": "groups",
@@ -48,6 +56,7 @@ _PUBLIC = {
     "plot_dead_fraction": "plots",
     "plot_pass_rates": "plots",
     "rare_mode_miss_probability": "groups",
+    "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
 }
 
@@ -56,10 +65,14 @@ __all__ = [
     "CostModel",
     "DeadFraction",
     "DomainError",
+    "DuplicateCheck",
     "EffectiveBatch",
     "FitError",
     "FitStatus",
     "GrpoPlanError",
+    "IndependenceCheck",
+    "IndependenceReport",
+    "IndependenceVerdict",
     "InfeasiblePlanError",
     "KappaRange",
     "MissingExtraError",
@@ -68,10 +81,14 @@ __all__ = [
     "PilotError",
     "PilotFormatError",
     "Plan",
+    "SequenceCheck",
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
+    "check_independence",
+    "check_sequences",
     "dead_probability",
+    "duplicate_rollouts",
     "effective_batch",
     "effective_batch_of_list",
     "expected_group_std",
@@ -87,6 +104,7 @@ __all__ = [
     "plot_dead_fraction",
     "plot_pass_rates",
     "rare_mode_miss_probability",
+    "read_independence",
     "read_pilot",
 ]
 
@@ -120,11 +138,21 @@ if TYPE_CHECKING:
         pass_at,
         rare_mode_miss_probability,
     )
+    from grpo_plan.independence import (
+        DuplicateCheck,
+        IndependenceCheck,
+        IndependenceVerdict,
+        SequenceCheck,
+        check_independence,
+        check_sequences,
+        duplicate_rollouts,
+    )
     from grpo_plan.pilot import Pilot
     from grpo_plan.planning.group_size import plan_group_size
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
 
 

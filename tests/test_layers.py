@@ -20,6 +20,7 @@ LAYERS = {
     "groups": 2,
     "symbolic": 2,
     "advantages": 3,
+    "independence": 3,
     "pilot": 3,
     "passrates": 4,
     "readers": 4,

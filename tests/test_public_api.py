@@ -26,6 +26,13 @@ FUNCTIONS = {
         "source prompt reward n k pass_rate stratum temperature response_tokens policy pass_threshold "
         "rollouts_per_prompt where skip_malformed progress"
     ),
+    "read_independence": (
+        "source session text level prompt reward n k pass_rate stratum temperature response_tokens policy "
+        "pass_threshold rollouts_per_prompt where skip_malformed progress"
+    ),
+    "check_independence": "successes rollouts level names",
+    "check_sequences": "rewards level",
+    "duplicate_rollouts": "prompt_ids texts",
     "fit_pass_rates": "pilot family",
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
@@ -39,6 +46,15 @@ RECORDS = {
         "identified method prompts_used status"
     ),
     "Pilot": "successes rollouts prompt_id stratum temperature response_tokens dropped notes",
+    "IndependenceCheck": (
+        "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
+        "effective_rollouts drift_chi2 drift_degrees drift_p drift_inflation shifts names"
+    ),
+    "SequenceCheck": (
+        "verdict level prompts mixed_prompts neighbour_correlation low high neighbour_z neighbour_p design_effect halves"
+    ),
+    "DuplicateCheck": "rollouts repeats prompts prompts_with_repeats distinct unknown",
+    "IndependenceReport": "pilot sessions sequence duplicates notes",
     "Budget": "rollouts steps prompts_per_step rollouts_per_step",
     "CostModel": "prompt_rollouts",
     "KappaRange": "low high",

@@ -1,5 +1,6 @@
 """Edge in: files and tables to a Pilot."""
 
+from grpo_plan.readers.independence_reader import read_independence
 from grpo_plan.readers.pilot_reader import read_pilot
 
-__all__ = ["read_pilot"]
+__all__ = ["read_independence", "read_pilot"]

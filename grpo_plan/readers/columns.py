@@ -54,6 +54,8 @@ class ColumnMap:
     temperature: str | None = None
     response_tokens: str | None = None
     policy: str | None = None
+    session: str | None = None  # only if named, as is text
+    text: str | None = None
 
     def roles(self) -> dict[str, str]:
         """Column of each role that has one."""
@@ -121,6 +123,8 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         "temperature": first("temperature", TEMPERATURE_NAMES),
         "response_tokens": first("response_tokens", TOKEN_NAMES),
         "policy": first("policy", POLICY_NAMES),
+        "session": named.get("session"),
+        "text": named.get("text"),
     }
     # What the user names decides the shape; otherwise counts, then rewards, then rates.
     wide_named = "k" in named or "pass_rate" in named

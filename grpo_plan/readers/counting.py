@@ -33,6 +33,7 @@ SUMS = ("n", "k", "tokens", "token_rows")
 COMPACT_ROWS = 1_000_000
 FEW_LEVELS = 6
 Place = Callable[[int], str]
+Observer = Callable[[Mapping[str, Sequence[Any]], ColumnMap, "ReadOptions", Place, "Tally"], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ class Tally:
     repeated_rows: bool = False
     policy_column: str | None = None
     where_seen: dict[str, list[object]] = field(default_factory=dict)
+    observer: Observer | None = None
 
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""

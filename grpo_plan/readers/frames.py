@@ -59,7 +59,7 @@ def count_frame(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions,
         if column not in frame.collect_schema().names():
             listing = ", ".join(frame.collect_schema().names())
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
-    prepared = _prepare(frame, roles) if roles.shape == "long" else None
+    prepared = _prepare(frame, roles) if roles.shape == "long" and tally.observer is None else None
     if prepared is not None and _by_expressions(prepared, name, roles, options, tally):
         return
     needed = list(dict.fromkeys([*roles.roles().values(), *options.where]))

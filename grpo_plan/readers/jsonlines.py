@@ -230,20 +230,22 @@ def count_columns(
     tally: Tally,
 ) -> None:
     """Count a batch of columns (one list of values a role) of any shape into the tally."""
-    size = len(next(iter(columns.values())))
+    size, given = len(next(iter(columns.values()))), columns
     if roles.shape == "wide":
         tally.add(wide_cells(columns, roles, options, place, tally))
     elif roles.shape == "long":
         tally.add(long_cells(columns, roles, options, place, tally))
     else:
-        columns, row_of = _flatten(columns, roles, place, tally)
+        columns, row_of = flatten_lists(columns, roles, place, tally)
         tally.repeated_rows = True
         if row_of:
             tally.add(long_cells(columns, roles, options, _through(place, row_of), tally))
+    if tally.observer is not None:
+        tally.observer(given, roles, options, place, tally)
     tally.rows += size
 
 
-def _flatten(
+def flatten_lists(
     columns: Mapping[str, Sequence[Any]], roles: ColumnMap, place: Callable[[int], str], tally: Tally
 ) -> tuple[dict[str, list[Any]], list[int]]:
     """One row a rollout from one row a prompt with a list of rewards; also the row each rollout came from."""
@@ -264,18 +266,18 @@ def _flatten(
         if role in columns:
             flat[role] = [columns[role][i] for i in row_of]
     if "response_tokens" in columns:
-        flat["response_tokens"] = _spread_tokens(columns["response_tokens"], row_of)
+        flat["response_tokens"] = spread(columns["response_tokens"], row_of)
     return flat, row_of
 
 
-def _spread_tokens(tokens: Sequence[Any], row_of: Sequence[int]) -> list[Any]:
-    """Token counts beside the rewards: a list of them goes item by item, one number to every rollout."""
+def spread(beside: Sequence[Any], row_of: Sequence[int]) -> list[Any]:
+    """Values beside the rewards: a list of them goes item by item, a single value to every rollout."""
     out, seen, last = [], 0, -1
     for i in row_of:
         seen = seen + 1 if i == last else 0
         last = i
-        items = list_of(tokens[i])
-        out.append(tokens[i] if items is None else items[seen] if seen < len(items) else None)
+        items = list_of(beside[i])
+        out.append(beside[i] if items is None else items[seen] if seen < len(items) else None)
     return out
 
 

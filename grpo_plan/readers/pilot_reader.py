@@ -87,21 +87,36 @@ def read_pilot(
     >>> pilot.successes.tolist(), pilot.rollouts.tolist()
     ([1, 2], [2, 2])
     """
+    options = options_of(pass_threshold, rollouts_per_prompt, where, skip_malformed)
+    given = {
+        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
+        "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
+    }  # fmt: skip
+    return read_into(Tally(), source, given, options, progress)
+
+
+def options_of(pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool) -> ReadOptions:
+    """Checked options of a read."""
     count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
-    options = ReadOptions(
+    return ReadOptions(
         pass_threshold=_as_threshold(pass_threshold),
         rollouts_per_prompt=count,
         where=_as_where(where),
         skip_malformed=skip_malformed,
     )
-    given = {
-        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
-        "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
-    }  # fmt: skip
+
+
+def read_into(
+    tally: Tally,
+    source: object,
+    given: Mapping[str, str | None],
+    options: ReadOptions,
+    progress: Callable[[int], None] | None = None,
+) -> Pilot:
+    """Read a source into a tally, whose observer sees every batch of columns, and turn it into a Pilot."""
     for role, column in given.items():
         if column is not None and not isinstance(column, str):
             raise DomainError(f"{role} must be the name of a column; got {column!r}.")
-    tally = Tally()
     if isinstance(source, str | os.PathLike) or _is_path_list(source):
         files = resolve(source)  # type: ignore[arg-type]
         for file in files:
