@@ -29,10 +29,12 @@ ROLLOUTS = (4, 8, 16)
 MULTIPLES = (1, 2, 4, 8)
 REPLICATIONS = 400
 SEED = 20261130
+PARTS_AT = 8  # rollouts per prompt at which the parts and the simultaneous band are covered too
 ESTIMATORS = ("auto", "beta", "nonparametric", "plug-in", "iid")
 FIELDS = [
     "truth", "real", "prompts", "rollouts", "group_size", "replications", "dead",
     "coverage", "below", "above", "width", "smooth_coverage", "smooth_width",
+    "pass_coverage", "fail_coverage", "simultaneous_coverage", "simultaneous_width",
     *(f"rmse_{name}" for name in ESTIMATORS), *(f"bias_{name}" for name in ESTIMATORS),
 ]  # fmt: skip
 
@@ -46,8 +48,7 @@ def measure(truth: Truth, prompts: int, rollouts: int, replications: int) -> lis
     """One row for each group size, from pilots with a seed of their own."""
     generator = np.random.default_rng([SEED, crc32(truth.name.encode()), prompts, rollouts])
     sizes = [rollouts * m for m in MULTIPLES]
-    ends = np.zeros((replications, len(sizes), 2))
-    smooth = np.full((replications, len(sizes), 2), np.nan)
+    ends, smooth, passes, fails, band = (np.full((replications, len(sizes), 2), np.nan) for _ in range(5))
     values = np.full((replications, len(sizes), len(ESTIMATORS)), np.nan)
     for r in range(replications):
         pilot = Pilot.from_counts(generator.binomial(rollouts, truth.draw(generator, prompts)), rollouts)
@@ -56,11 +57,27 @@ def measure(truth: Truth, prompts: int, rollouts: int, replications: int) -> lis
         for i, size in enumerate(sizes):
             dead = fit.dead(size)
             ends[r, i], smooth[r, i] = dead.interval, dead.smooth_interval or (np.nan, np.nan)
+            if rollouts == PARTS_AT:
+                passes[r, i], fails[r, i] = dead.all_pass_interval, dead.all_fail_interval
+                band[r, i] = fit.dead(size, simultaneous=True).interval
             others = float(beta.dead(size)), raw.all_pass(size) + raw.all_fail(size)
             values[r, i] = [dead.value, *others, dead.plug_in, dead.iid]
-    return [
-        _row(truth, prompts, rollouts, size, ends[:, i], smooth[:, i], values[:, i]) for i, size in enumerate(sizes)
-    ]
+    exact = np.array([truth.dead(size) for size in sizes])
+    together = float(np.mean(np.all((band[..., 0] <= exact + 1e-9) & (exact <= band[..., 1] + 1e-9), axis=1)))
+    rows = []
+    for i, size in enumerate(sizes):
+        row = _row(truth, prompts, rollouts, size, ends[:, i], smooth[:, i], values[:, i])
+        if rollouts == PARTS_AT:
+            row["pass_coverage"] = _coverage(passes[:, i], truth.all_pass(size))
+            row["fail_coverage"] = _coverage(fails[:, i], truth.dead(size) - truth.all_pass(size))
+            row["simultaneous_coverage"] = f"{together:.4f}"
+            row["simultaneous_width"] = f"{float(np.mean(band[:, i, 1] - band[:, i, 0])):.5f}"
+        rows.append(row)
+    return rows
+
+
+def _coverage(ends: NDArray[np.float64], value: float) -> str:
+    return f"{float(np.mean((ends[:, 0] <= value + 1e-9) & (value <= ends[:, 1] + 1e-9))):.4f}"
 
 
 def _row(

@@ -22,6 +22,7 @@ class Truth:
         what: What it stands for.
         draw: ``(generator, prompts) -> pass rates``.
         dead: ``G -> D(G)``, exact.
+        all_pass: ``G -> E[p**G]``, exact.
         real: Whether it comes from measured counts.
     """
 
@@ -29,17 +30,28 @@ class Truth:
     what: str
     draw: Callable[[Generator, int], Floats]
     dead: Callable[[int], float]
+    all_pass: Callable[[int], float]
     real: bool = False
 
 
-def _beta_dead(a: float, b: float, g: int) -> float:
+def _beta_pass(a: float, b: float, g: int) -> float:
     j = np.arange(g)
-    return float(np.prod((a + j) / (a + b + j)) + np.prod((b + j) / (a + b + j)))
+    return float(np.prod((a + j) / (a + b + j)))
+
+
+def _beta_dead(a: float, b: float, g: int) -> float:
+    return _beta_pass(a, b, g) + _beta_pass(b, a, g)
 
 
 def beta(name: str, what: str, a: float, b: float) -> Truth:
     """Beta(a, b)."""
-    return Truth(name=name, what=what, draw=lambda r, m: r.beta(a, b, m), dead=lambda g: _beta_dead(a, b, g))
+    return Truth(
+        name=name,
+        what=what,
+        draw=lambda r, m: r.beta(a, b, m),
+        dead=lambda g: _beta_dead(a, b, g),
+        all_pass=lambda g: _beta_pass(a, b, g),
+    )
 
 
 def inflated(name: str, what: str, never: float, always: float, a: float, b: float) -> Truth:
@@ -53,7 +65,8 @@ def inflated(name: str, what: str, never: float, always: float, a: float, b: flo
         name=name,
         what=what,
         draw=draw,
-        dead=lambda g: (never + always) * (g > 0) + (1 - never - always) * _beta_dead(a, b, g),
+        dead=lambda g: never + always + (1 - never - always) * _beta_dead(a, b, g),
+        all_pass=lambda g: always + (1 - never - always) * _beta_pass(a, b, g),
     )
 
 
@@ -64,6 +77,7 @@ def points(name: str, what: str, rates: Floats, *, real: bool = False) -> Truth:
         what=what,
         draw=lambda r, m: r.choice(rates, m),
         dead=lambda g: float(np.mean(rates**g + (1 - rates) ** g)),
+        all_pass=lambda g: float(np.mean(rates**g)),
         real=real,
     )
 
@@ -83,6 +97,7 @@ SYNTHETIC = (
         what="half beta(2,18), half beta(18,2)",
         draw=_two_humps,
         dead=lambda g: 0.5 * (_beta_dead(2, 18, g) + _beta_dead(18, 2, g)),
+        all_pass=lambda g: 0.5 * (_beta_pass(2, 18, g) + _beta_pass(18, 2, g)),
     ),
     inflated("big set", "12 % never, 5 % always, rest beta(.5,.6)", 0.12, 0.05, 0.5, 0.6),
     points("three points", "a third each at .05, .5 and .95", np.array([0.05, 0.5, 0.95])),

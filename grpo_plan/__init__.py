@@ -15,11 +15,13 @@ __version__ = "0.1.0"
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
     "Budget": "costs",
+    "Comparison": "fitting.comparison",
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
     "DomainError": "errors",
     "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
+    "Estimate": "fitting.estimates",
     "FitError": "errors",
     "FitStatus": "fitting.status",
     "GrpoPlanError": "errors",
@@ -33,12 +35,15 @@ _PUBLIC = {
     "Pilot": "pilot",
     "PilotError": "errors",
     "PilotFormatError": "errors",
+    "PilotPlan": "planning.pilot_size",
+    "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
     "SequenceCheck": "independence",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "check_independence": "independence",
     "check_sequences": "independence",
+    "compare_estimates": "fitting.comparison",
     "dead_probability": "groups",
     "duplicate_rollouts": "independence",
     "effective_batch": "batches",
@@ -49,10 +54,12 @@ _PUBLIC = {
     "graded_dead_probability": "groups",
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
+    "identified_range": "fitting.identified",
     "mixed_probability": "groups",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
+    "plan_pilot": "planning.pilot_size",
     "plot_dead_fraction": "plots",
     "plot_pass_rates": "plots",
     "rare_mode_miss_probability": "groups",
@@ -62,11 +69,13 @@ _PUBLIC = {
 
 __all__ = [
     "Budget",
+    "Comparison",
     "CostModel",
     "DeadFraction",
     "DomainError",
     "DuplicateCheck",
     "EffectiveBatch",
+    "Estimate",
     "FitError",
     "FitStatus",
     "GrpoPlanError",
@@ -80,6 +89,8 @@ __all__ = [
     "Pilot",
     "PilotError",
     "PilotFormatError",
+    "PilotPlan",
+    "PilotSize",
     "Plan",
     "SequenceCheck",
     "__version__",
@@ -87,6 +98,7 @@ __all__ = [
     "all_pass_probability",
     "check_independence",
     "check_sequences",
+    "compare_estimates",
     "dead_probability",
     "duplicate_rollouts",
     "effective_batch",
@@ -97,10 +109,12 @@ __all__ = [
     "graded_dead_probability",
     "group_size_for_fidelity",
     "group_std_fidelity",
+    "identified_range",
     "mixed_probability",
     "pass_at",
     "pass_at_k",
     "plan_group_size",
+    "plan_pilot",
     "plot_dead_fraction",
     "plot_pass_rates",
     "rare_mode_miss_probability",
@@ -120,8 +134,10 @@ if TYPE_CHECKING:
         PilotError,
         PilotFormatError,
     )
-    from grpo_plan.fitting.estimates import DeadFraction
+    from grpo_plan.fitting.comparison import Comparison, compare_estimates
+    from grpo_plan.fitting.estimates import DeadFraction, Estimate
     from grpo_plan.fitting.fit import fit_pass_rates
+    from grpo_plan.fitting.identified import identified_range
     from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.fitting.status import FitStatus
     from grpo_plan.fitting.ustatistics import pass_at_k
@@ -149,6 +165,7 @@ if TYPE_CHECKING:
     )
     from grpo_plan.pilot import Pilot
     from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates

@@ -52,12 +52,11 @@ def test_published_effective_batch(example_fit: PassRateFit) -> None:
 
 
 def test_the_mean_carries_the_interval_of_the_dead_fraction(example_fit: PassRateFit) -> None:
-    batch = effective_batch(example_fit, prompts_per_step=100, group_size=8)
-    d = example_fit.dead(8)
-    assert d.low is not None
-    assert d.high is not None
-    assert batch.mixed_groups_mean_interval == pytest.approx((100 * (1 - d.high), 100 * (1 - d.low)))
-    assert effective_batch(example_fit, prompts_per_step=100, group_size=16).mixed_groups_mean_interval is None
+    for size in (8, 16, 64):
+        d = example_fit.dead(size)
+        batch = effective_batch(example_fit, prompts_per_step=100, group_size=size)
+        assert batch.mixed_groups_mean_interval == pytest.approx((100 * (1 - d.high), 100 * (1 - d.low)))
+    assert effective_batch_of_list([0.2, 0.5], group_size=4).mixed_groups_mean_interval is None
 
 
 def test_simulated_steps(example_fit: PassRateFit) -> None:

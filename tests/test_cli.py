@@ -105,8 +105,10 @@ def test_fit_json(run: Run, example_file: Path) -> None:
     assert rows[8]["all_pass"] == pytest.approx(0.0761, abs=5e-5)
     assert rows[8]["iid"] == pytest.approx(0.0385, abs=5e-5)
     assert rows[8]["mixed"] == pytest.approx(1 - rows[8]["value"])
-    assert (rows[16]["low"], rows[16]["high"], rows[16]["identified"]) == (None, None, None)
-    assert rows[16]["status"] == "EXTRAPOLATED"
+    assert rows[16]["low"] == pytest.approx(0.2808, abs=2e-3)
+    assert rows[16]["high"] == pytest.approx(0.3728, abs=2e-3)
+    assert rows[16]["low"] < rows[16]["smooth"][0] < rows[16]["identified"][0] <= rows[16]["value"]
+    assert (rows[16]["status"], rows[16]["method"]) == ("OK", "average")
     needed = "group_size value low high level all_pass all_fail mixed iid plug_in jensen_gap identified method".split()
     assert all(set(needed) <= set(row) for row in body["dead"])
 
@@ -115,9 +117,10 @@ def test_fit_text_says_what_each_number_is(run: Run, example_file: Path) -> None
     answer = run("fit", example_file)
     assert answer.code == 0
     assert "0.439 [0.411, 0.467]  0.363 [0.336, 0.391]  0.076 [0.062, 0.092]  0.039" in answer.out
-    assert "0.337*" in answer.out
-    assert "EXTRAPOLATED" in answer.out
-    assert "no interval yet" in " ".join(answer.out.split())
+    assert "0.332 [0.281, 0.373]  0.290 [0.247, 0.327]  0.042 [0.020, 0.063]" in answer.out
+    assert "0.193 [0.037, 0.347]*" in answer.out
+    assert "* EXTRAPOLATED: beyond twice the pilot's 8 rollouts" in " ".join(answer.out.split())
+    assert "n = 8 cannot tell D(64): between 0.04 and 0.35; 32 rollouts per prompt" in " ".join(answer.out.split())
     assert "11 times too low" in answer.out
     assert "reward = 'reward'" in answer.err
     assert max(map(len, answer.out.splitlines())) <= 80
@@ -192,8 +195,8 @@ def test_plans_of_many_kinds(run: Run, example_file: Path, options: list[str]) -
 
 def test_a_value_beyond_the_pilot_is_marked_in_the_plan(run: Run, example_file: Path) -> None:
     text = " ".join(run("plan", example_file, "--rollouts-per-step", 512, "--group-sizes", 32).out.split())
-    assert "EXTRAPOLATED beyond the pilot's n, no interval yet" in text
-    assert "the uncertainty of D comes on top (mean at least 8.5 at 95%, since D never rises with G)" in text
+    assert "EXTRAPOLATED: trust the interval, not the value" in text
+    assert "of 16 groups a step" in text
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -361,7 +364,11 @@ def test_odd_pilots_still_get_a_correct_answer(run: Run) -> None:
             2,
             "level must lie strictly between 0 and 1 (at most 1 - 1e-12); got 95.0. Percentages?",
         ),
-        (["fit", "t", "--family", "gamma"], 2, "family must be one of auto, beta; got 'gamma'."),
+        (
+            ["fit", "t", "--family", "gamma"],
+            2,
+            "family must be one of auto, beta, tilted-beta, inflated-beta, nonparametric; got 'gamma'.",
+        ),
         (["fit", "t", "--where", "x"], 2, "--where must be COLUMN=VALUE; got 'x'."),
         (["fit", "t", "--reward-column", "nope"], 1, "no column 'nope' (asked for as reward). Columns: id, reward."),
         (["plan", "t"], 2, "A plan needs the budget in rollouts or the rollouts per step"),

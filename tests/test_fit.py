@@ -52,12 +52,12 @@ def test_unbiased_down_projection() -> None:
     assert fit.dead(4).value == pytest.approx(0.701875, rel=1e-12)
 
 
-def test_beyond_the_pilot_the_value_is_marked_and_has_no_interval(example_fit: PassRateFit) -> None:
-    d = example_fit.dead(16)
-    assert d.value == pytest.approx(0.3373, abs=1e-4)
-    assert (d.low, d.high, d.identified) == (None, None, None)
+def test_beyond_twice_the_pilot_the_value_is_marked(example_fit: PassRateFit) -> None:
+    assert example_fit.dead(16).status is FitStatus.OK
+    d = example_fit.dead(17)
     assert d.status is FitStatus.EXTRAPOLATED
-    assert "without an interval" in d.status.sentence
+    assert "rests on a smooth one" in d.status.sentence
+    assert fit_pass_rates(pilot_of((40, 5, 5, 5, 10))).dead(128).status is FitStatus.BEYOND_REACH
 
 
 def test_the_plug_in_is_high_and_the_iid_value_is_low() -> None:
@@ -210,13 +210,16 @@ def test_prompts_with_one_rollout_measure_nothing() -> None:
     n = np.array([1] * 850 + [8] * 150)
     fit = fit_pass_rates(Pilot.from_counts(rng.binomial(n, rng.beta(0.5, 0.5, 1000)), n))
     assert fit.status is FitStatus.FEW_ROLLOUTS
-    assert fit.dead(2).status is FitStatus.EXTRAPOLATED
+    assert fit.max_measured_group_size == 1
+    assert fit.dead(3).method == "average"
+    assert fit.dead(3).status is FitStatus.EXTRAPOLATED
 
 
 @pytest.mark.parametrize("counts", [(100, 0, 0, 0, 0), (0, 0, 0, 0, 100), (50, 0, 0, 0, 50)])
 def test_beyond_a_pilot_without_a_mixed_prompt_the_value_is_marked(counts: tuple[int, ...]) -> None:
     d = fit_pass_rates(pilot_of(counts)).dead(64)
-    assert (d.value, d.low, d.status) == (1.0, None, FitStatus.EXTRAPOLATED)
+    assert (d.value, d.high, d.status) == (1.0, 1.0, FitStatus.EXTRAPOLATED)
+    assert 0.5 < d.low < 0.6  # 400 rollouts without a mixed prompt leave much of D(64) open
 
 
 def test_unequal_rollouts_use_the_prompts_that_have_enough() -> None:
@@ -228,11 +231,13 @@ def test_unequal_rollouts_use_the_prompts_that_have_enough() -> None:
     assert fit.dead(16).prompts_used == 300
     few = fit_pass_rates(Pilot.from_counts([1] * 99 + [30], [8] * 99 + [64]))
     assert few.max_measured_group_size == 8  # one prompt of a hundred does not speak for all
-    assert few.dead(64).method.startswith("beta")
+    assert few.dead(64).method == "average"
 
 
 def test_mixed_temperatures_and_unknown_families_are_refused() -> None:
     with pytest.raises(PilotError, match=r"one temperature; the pilot has 2 \(0.6, 1\)"):
         fit_pass_rates(Pilot.from_counts([1, 2], 4, temperature=[0.6, 1.0]))
-    with pytest.raises(DomainError, match="family must be one of auto, beta; got 'gamma'"):
+    with pytest.raises(
+        DomainError, match="family must be one of auto, beta, tilted-beta, inflated-beta, nonparametric; got 'gamma'"
+    ):
         fit_pass_rates(Pilot.from_counts([1, 2], 4), "gamma")

@@ -33,7 +33,10 @@ FUNCTIONS = {
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
-    "fit_pass_rates": "pilot family",
+    "fit_pass_rates": "pilot family population",
+    "compare_estimates": "fit group_sizes level",
+    "identified_range": "frequencies functional",
+    "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts",
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
     "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
@@ -41,10 +44,8 @@ FUNCTIONS = {
     "plot_pass_rates": "fit ax",
 }
 RECORDS = {
-    "DeadFraction": (
-        "group_size value low high level all_pass all_fail all_pass_interval all_fail_interval iid plug_in jensen_gap "
-        "identified method prompts_used status"
-    ),
+    "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
+    "Estimate": "name value level",
     "Pilot": "successes rollouts prompt_id stratum temperature response_tokens dropped notes",
     "IndependenceCheck": (
         "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
@@ -63,8 +64,7 @@ RECORDS = {
         "assumptions fit"
     ),
     "EffectiveBatch": (
-        "prompts_per_step group_size dead_fraction mixed_groups live_rollouts mixed_groups_mean_interval "
-        "dead_batch_probability dead"
+        "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead"
     ),
 }
 

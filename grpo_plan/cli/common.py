@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from grpo_plan.pilot import Pilot
+    from grpo_plan.readers.independence_reader import IndependenceReport
 
 SCHEMA = 1
 PAGE_WIDTH = 80
@@ -68,11 +69,28 @@ class PilotRequest:
 
         with _Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
-        for note in pilot.notes:
-            tell(note)
-        if pilot.dropped:
-            tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+        _tell_of(pilot)
         return pilot
+
+    def read_checked(self, session: str | None, text: str | None, level: float) -> IndependenceReport:
+        """Read it and check that the rollouts of a prompt are independent."""
+        from grpo_plan.readers.independence_reader import read_independence
+
+        with _Progress(self.sources) as progress:
+            report = read_independence(
+                self.sources, session=session, text=text, level=level, progress=progress, **self.options
+            )
+        _tell_of(report.pilot)
+        for note in report.notes:
+            tell(note)
+        return report
+
+
+def _tell_of(pilot: Pilot) -> None:
+    for note in pilot.notes:
+        tell(note)
+    if pilot.dropped:
+        tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
 
 
 def _pilot_options(

@@ -18,11 +18,13 @@ from grpo_plan.cli.common import (
     tell,
     write_json,
 )
+from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
     from grpo_plan.fitting.comparison import Comparison
     from grpo_plan.fitting.estimates import DeadFraction
     from grpo_plan.fitting.result import PassRateFit
+    from grpo_plan.readers.independence_reader import IndependenceReport
 
 DEFAULT_SIZES = "2,4,8,16,32,64"
 MAX_STRATA = 200
@@ -49,6 +51,15 @@ def fit(
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold at all group sizes at once.")
     ] = False,
+    session_column: Annotated[
+        str | None, typer.Option(help="Column of a seed, run or half: test whether rollouts depend on it.")
+    ] = None,
+    check_order: Annotated[
+        bool, typer.Option("--check-order", help="Test whether rollouts depend on their order in the file.")
+    ] = False,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column of the completion text: count repeats within a prompt.")
+    ] = None,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
@@ -61,22 +72,28 @@ def fit(
 
     sizes = parse_group_sizes(group_sizes)
     pool = population if population in ("sample", "census") else parse_whole(population, "--population")
-    fitted = fit_pass_rates(request.read(), family=family, population=pool)
+    if check_order and session_column is not None:
+        raise DomainError("--check-order and --session-column exclude each other: give one.")
+    checks = None
+    if check_order or session_column is not None or text_column is not None:
+        checks = request.read_checked(session_column, text_column, level)
+    pilot = request.read() if checks is None else checks.pilot
+    fitted = fit_pass_rates(pilot, family=family, population=pool)
     dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
     strata = [] if isinstance(pool, int) else _by_stratum(fitted, sizes, level, simultaneous)
     rows = _comparisons(fitted, sizes, level) if compare else []
     if json or format is OutputFormat.JSON:
-        write_json("fit", _document(fitted, dead, strata, rows, level))
+        write_json("fit", _document(fitted, dead, strata, rows, checks, level))
     else:
         from grpo_plan.cli.fit_text import print_fit
 
-        print_fit(fitted, dead, strata, rows, level)
+        print_fit(fitted, dead, strata, rows, checks, level)
 
 
 def _comparisons(fitted: PassRateFit, sizes: list[int], level: float) -> list[Comparison]:
-    from grpo_plan.fitting.comparison import compare
+    from grpo_plan.fitting.comparison import compare_estimates
 
-    return compare(fitted, sizes, level)
+    return compare_estimates(fitted, sizes, level)
 
 
 def _by_stratum(
@@ -102,9 +119,10 @@ def _document(
     dead: list[DeadFraction],
     strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
     rows: list[Comparison],
+    checks: IndependenceReport | None,
     level: float,
 ) -> dict[str, Any]:
-    from grpo_plan.cli.numbers import comparison_json, dead_json
+    from grpo_plan.cli.numbers import checks_json, comparison_json, dead_json
 
     document = {
         "pilot": pilot_json(fitted, level),
@@ -123,6 +141,8 @@ def _document(
         ]
     if rows:
         document["compare"] = comparison_json(rows)
+    if checks is not None:
+        document["independence"] = checks_json(checks)
     return document
 
 

@@ -14,6 +14,7 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.pilot_size import advice
+from grpo_plan.readers.independence_reader import IndependenceReport
 
 COMPARED = {
     "i.i.d.": "iid",
@@ -37,6 +38,7 @@ def print_fit(
     dead: list[DeadFraction],
     strata: list[tuple[str, PassRateFit, list[DeadFraction]]],
     rows: list[Comparison],
+    checks: IndependenceReport | None,
     level: float,
 ) -> None:
     """Print the pilot, the table of dead fractions, what limits them, and what would help."""
@@ -49,6 +51,8 @@ def print_fit(
     say(out, _beta_line(fitted), "Beta    ")
     for status in fitted.statuses:
         say(out, f"{status.name}: {status.sentence}", "Status  ")
+    for sentence in () if checks is None else checks.sentences:
+        say(out, sentence, "Checked ")
     at_once = ", all at once" if dead[0].simultaneous else ""
     out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals{at_once})\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -18,7 +18,7 @@ DEGREE = 6
 # prior precisions of the tilts, from strong to weak; those of degree 6 grow with the square of the degree
 QUADRATIC = (6.0, 0.6, 0.06)
 SEXTIC = (0.6, 0.06)
-MISFIT_OFFSET = 4.0
+MISFIT_OFFSET = 1.0
 MISFIT_PER_ROLLOUT = 0.5
 NO_SPREAD = 1e-3  # correlation below which the start is that of nearly equal pass rates
 
@@ -80,7 +80,7 @@ def nonparametric_share(log_likelihood_lost: float, rollouts: int) -> float:
         rollouts: n; with more rollouts more is gained by chance.
 
     >>> round(nonparametric_share(3.0, 8), 3), round(nonparametric_share(50.0, 8), 3)
-    (0.007, 1.0)
+    (0.119, 1.0)
     """
     excess = log_likelihood_lost - MISFIT_OFFSET - MISFIT_PER_ROLLOUT * rollouts
     return 1.0 / (1.0 + math.exp(-excess)) if excess > -700.0 else 0.0

@@ -46,7 +46,7 @@ class Comparison:
     default: DeadFraction
 
 
-def compare(fit: PassRateFit, group_sizes: Sequence[int], level: float = 0.95) -> list[Comparison]:
+def compare_estimates(fit: PassRateFit, group_sizes: Sequence[int], level: float = 0.95) -> list[Comparison]:
     """Every estimate at every group size.
 
     Args:
@@ -57,9 +57,9 @@ def compare(fit: PassRateFit, group_sizes: Sequence[int], level: float = 0.95) -
     >>> from grpo_plan.fitting.fit import fit_pass_rates
     >>> from grpo_plan.pilot import Pilot
     >>> fit = fit_pass_rates(Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4))
-    >>> row = compare(fit, [4])[0]
+    >>> row = compare_estimates(fit, [4])[0]
     >>> round(row.iid, 3), row.u_statistic, round(row.plug_in, 3), round(row.jeffreys, 3)
-    (0.125, 0.8, 0.825, 0.595)
+    (0.125, 0.8, 0.825, 0.629)
     """
     rows = []
     for size in group_sizes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grpo_plan.errors import DomainError, FitError
+from grpo_plan.errors import DomainError
 from grpo_plan.fitting.functionals import Functional
 from grpo_plan.fitting.mixing import arcsine_grid, binomial_likelihood, log_coefficients, log_peak
 from grpo_plan.passrates.discrete import DiscretePassRates
 
 Floats = NDArray[np.float64]
+SMALLEST_FREQUENCY = 1e-10
 MOST_CONSTRAINTS = 64  # rollouts taken into account; more narrow the range, but by less than is shown
 
 
@@ -49,9 +50,9 @@ def range_at(rates: DiscretePassRates, rollouts: int, functional: Functional) ->
     table = _table(min(rollouts, MOST_CONSTRAINTS), p, q)
     phi = functional.phi(p, q)
     found = _range(table, table @ masses, phi)
-    if found is None:
-        raise FitError(f"The identified range of {functional.name} was not found. Please report the histogram.")
     value = float(phi @ masses)
+    if found is None:  # the solver gave up: what is sure of a mean is that phi bounds it
+        return float(phi.min()), float(phi.max())
     return min(found[0], value), max(found[1], value)
 
 
@@ -76,10 +77,15 @@ def _range(table: Floats, frequencies: Floats, phi: Floats) -> tuple[float, floa
     """Both linear programs; None if there is no feasible F."""
     from scipy.optimize import linprog
 
+    scale = 1.0 / np.sqrt(np.maximum(frequencies, SMALLEST_FREQUENCY))  # rare counts must not vanish in the tolerance
+    scaled, wanted = table * scale[:, None], frequencies * scale
     ends = []
     for sign in (1.0, -1.0):
-        found = linprog(sign * phi, A_eq=table, b_eq=frequencies, bounds=(0.0, None), method="highs")
+        for method in ("highs", "highs-ipm"):
+            found = linprog(sign * phi, A_eq=scaled, b_eq=wanted, bounds=(0.0, None), method=method)
+            if found.status == 0:
+                break
         if found.status != 0:
             return None
         ends.append(sign * float(found.fun))
-    return ends[0], ends[1]
+    return min(ends), max(ends)

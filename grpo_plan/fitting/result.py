@@ -100,7 +100,7 @@ class PassRateFit:
         >>> fit = fit_pass_rates(Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4))
         >>> d = fit.dead(4)
         >>> d.value, round(d.low, 3), round(d.high, 3), round(d.iid, 3)
-        (0.8, 0.711, 0.867, 0.125)
+        (0.8, 0.711, 0.87, 0.125)
         """
         g, level = as_one_group_size(group_size), as_level(level)
         h = self._histogram
