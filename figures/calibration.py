@@ -11,6 +11,7 @@ import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from zlib import crc32
 
@@ -29,7 +30,7 @@ ROLLOUTS = (4, 8, 16)
 MULTIPLES = (1, 2, 4, 8)
 REPLICATIONS = 400
 SEED = 20261130
-PARTS_AT = 8  # rollouts per prompt at which the parts and the simultaneous band are covered too
+PARTS_AT = (200, 8)  # prompts and rollouts at which the parts and the simultaneous band are covered too
 ESTIMATORS = ("auto", "beta", "nonparametric", "plug-in", "iid")
 FIELDS = [
     "truth", "real", "prompts", "rollouts", "group_size", "replications", "dead",
@@ -57,7 +58,7 @@ def measure(truth: Truth, prompts: int, rollouts: int, replications: int) -> lis
         for i, size in enumerate(sizes):
             dead = fit.dead(size)
             ends[r, i], smooth[r, i] = dead.interval, dead.smooth_interval or (np.nan, np.nan)
-            if rollouts == PARTS_AT:
+            if (prompts, rollouts) == PARTS_AT:
                 passes[r, i], fails[r, i] = dead.all_pass_interval, dead.all_fail_interval
                 band[r, i] = fit.dead(size, simultaneous=True).interval
             others = float(beta.dead(size)), raw.all_pass(size) + raw.all_fail(size)
@@ -67,7 +68,7 @@ def measure(truth: Truth, prompts: int, rollouts: int, replications: int) -> lis
     rows = []
     for i, size in enumerate(sizes):
         row = _row(truth, prompts, rollouts, size, ends[:, i], smooth[:, i], values[:, i])
-        if rollouts == PARTS_AT:
+        if (prompts, rollouts) == PARTS_AT:
             row["pass_coverage"] = _coverage(passes[:, i], truth.all_pass(size))
             row["fail_coverage"] = _coverage(fails[:, i], truth.dead(size) - truth.all_pass(size))
             row["simultaneous_coverage"] = f"{together:.4f}"
@@ -125,7 +126,10 @@ def main() -> None:
     replications = int(sys.argv[1]) if len(sys.argv) > 1 else REPLICATIONS
     workers = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count() or 1
     cells = [(name, m, n, replications) for name, m, n in product(truths(), PROMPTS, ROLLOUTS)]
-    with TABLE.open("w", encoding="utf-8", newline="") as file, ProcessPoolExecutor(workers) as pool:
+    with (
+        TABLE.open("w", encoding="utf-8", newline="") as file,
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+    ):
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         for i, rows in enumerate(pool.map(_job, cells)):

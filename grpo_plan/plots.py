@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_level
 from grpo_plan.errors import DomainError
+from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 
@@ -40,18 +41,19 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "savefig.dpi": 160,
 }
 MAX_BARS = 64
+SMALLEST_ATOM = 1e-3
 
 
 def plot_dead_fraction(
     fit: PassRateFit, ax: Axes | None = None, *, max_group_size: int = 64, level: float = 0.95
 ) -> Axes:
-    """Dead fraction against group size: measured points, the Beta curve, and the two formulas people use.
+    """Dead fraction against group size with its limits, and the two formulas people use.
 
     Args:
         fit: A fitted pilot.
         ax: Where to draw; a new figure if None.
         max_group_size: Largest G, at least 4.
-        level: Level of the error bars.
+        level: Level of the limits.
 
     Returns:
         The axes.
@@ -60,26 +62,13 @@ def plot_dead_fraction(
     largest, level = as_count(max_group_size, "max_group_size", minimum=4), as_level(level)
     sizes = _sizes(largest)
     dead = [fit.dead(g, level) for g in sizes]
-    measured = [d for d in dead if d.method == "u-statistic"]
-    known = [d for d in dead if d.value is not None]
-    x = np.array([d.group_size for d in known])
-    if known:
-        fails, total = (np.array([getattr(d, part) for d in known]) for part in ("all_fail", "value"))
-        ax.fill_between(x, 0, fails, color=SKY, alpha=0.75, lw=0, label="all-fail part")
-        ax.fill_between(x, fails, total, facecolor="white", edgecolor=SKY, hatch="///", lw=0, label="all-pass part")
-        curve, inside = fit.beta.rates.dead(x), x <= max(fit.max_measured_group_size, 2)
-        ax.plot(x[inside], curve[inside], color=BLUE, lw=1.6, label="Beta fit (dashed: no interval yet)")
-        outside = x >= fit.max_measured_group_size
-        if outside.sum() > 1:
-            ax.plot(x[outside], total[outside], color=BLUE, lw=1.6, ls=(0, (4, 2)))
-    if measured:
-        middle = np.array([d.value for d in measured])
-        bars = np.abs(np.array([[d.low, d.high] for d in measured], dtype=np.float64).T - middle)
-        ax.errorbar(
-            [d.group_size for d in measured], middle, yerr=bars, fmt="o", ms=4, color=INK, capsize=2, lw=1,
-            label=f"measured, {100 * level:.6g}% interval", zorder=5,
-        )  # fmt: skip
     every = np.array(sizes)
+    low, high = np.array([d.interval for d in dead]).T
+    shown = f"{100 * level:.6g}% interval"
+    ax.fill_between(every, low, high, color=BLUE, alpha=0.22, lw=0, label=shown)
+    known = [d for d in dead if d.value is not None]
+    if known:
+        _draw_values(ax, fit, known, largest)
     ax.plot(every, [d.plug_in for d in dead], color=ORANGE, lw=1.4, ls="-.", label="plug-in k/n (too high)")
     ax.plot(every, [d.iid for d in dead], color=VERMILION, lw=1.6, ls="--", label="i.i.d. formula (too low)")
     limit = fit.max_measured_group_size
@@ -101,8 +90,34 @@ def plot_dead_fraction(
     return ax
 
 
+def _draw_values(ax: Axes, fit: PassRateFit, dead: list[DeadFraction], largest: int) -> None:
+    """Estimates: measured points up to n, a dashed curve beyond, the identified range, and the all-fail part."""
+    x = np.array([d.group_size for d in dead])
+    fails = np.array([d.all_fail for d in dead], dtype=np.float64)
+    values = np.array([d.value for d in dead], dtype=np.float64)
+    limit = fit.max_measured_group_size
+    ax.plot(x, fails, color=GREY, lw=1.0, ls=(0, (1, 1)), label="all-fail part")
+    measured = x <= limit if fit.family == "auto" else x < 0
+    if measured.any():
+        ax.plot(
+            x[measured], values[measured], "o-", ms=4, color=INK, lw=1.2, label="measured (subgroup counts)", zorder=5
+        )
+    outside = x >= limit if fit.family == "auto" else x > 0
+    if outside.sum() > 1:
+        ax.plot(
+            x[outside], values[outside], color=INK, lw=1.4, ls=(0, (4, 2)), label=f"estimate ({fit.family})", zorder=4
+        )
+    beyond = [d for d in dead if d.group_size > limit]
+    if len(beyond) > 1:
+        ends = np.array([d.identified for d in beyond])
+        ax.fill_between(
+            [d.group_size for d in beyond], *ends.T, facecolor="none", edgecolor=INK, alpha=0.55, hatch="////", lw=0,
+            label=f"left open by n = {limit} for ever",
+        )  # fmt: skip
+
+
 def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
-    """Observed pass rates of the pilot, what the Beta fit expects of them, and its density.
+    """Observed pass rates of the pilot, what the smooth fit expects, and the nonparametric fit's atoms.
 
     Args:
         fit: A fitted pilot.
@@ -112,7 +127,7 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
         The axes.
     """
     ax = _axes(ax)
-    pilot, rates = fit.pilot, fit.beta.rates
+    pilot, rates = fit.pilot, fit.smooth_rates
     n = int(pilot.rollouts.max())
     same = int(pilot.rollouts.min()) == n and n < MAX_BARS
     bins = n + 1 if same else 21
@@ -126,18 +141,27 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
         color=SKY,
         label=f"observed k/n ({pilot.prompts:,} prompts)",
     )
-    known = fit.beta.identified or FitStatus.SINGLE_ROLLOUT not in fit.statuses
-    if same and known and n > 1:
-        ax.plot(x, rates.group_pmf(n), "o", ms=4, color=INK, label="expected by the Beta fit")
-    p = np.linspace(width / 6, 1.0 - width / 6, 400)
-    density = rates.density(p)
-    if density is not None and known:
-        ax.plot(p, density * width, color=BLUE, lw=1.6, label="Beta density of the true pass rate, scaled")
+    top = float(max(observed.max() / pilot.prompts, 0.05))
+    if FitStatus.SINGLE_ROLLOUT not in fit.statuses:
+        if same and n > 1:
+            ax.plot(x, rates.group_pmf(n), "o", ms=4, color=INK, label="expected by the smooth fit")
+        if rates.masses.size > 2:
+            p, q = rates.passing, rates.failing
+            inside = (p > width / 6) & (q > width / 6)
+            logit = np.log(p[inside] / q[inside])
+            density = rates.masses[inside] / np.gradient(logit) / (p[inside] * q[inside])
+            ax.plot(p[inside], density * width, color=BLUE, lw=1.6, label="smooth density of the pass rate, scaled")
+        atoms = fit.nonparametric
+        keep = atoms.masses > SMALLEST_ATOM
+        ax.vlines(atoms.passing[keep], 0.0, atoms.masses[keep], color=VERMILION, lw=1.4)
+        ax.plot(
+            atoms.passing[keep], atoms.masses[keep], "D", ms=4, mfc="white", color=VERMILION,
+            label="atoms of the nonparametric fit",
+        )  # fmt: skip
+        top = max(top, float(atoms.masses.max()))
     ax.set(xlim=(-0.7 * width, 1 + 0.7 * width), xlabel="pass rate of a prompt", ylabel="share of prompts")
-    ax.set_ylim(0, 1.18 * float(max(observed.max() / pilot.prompts, 0.05)))
-    shape = rates.shape
-    fitted = f": Beta({shape[0]:.3g}, {shape[1]:.3g})" if shape and known else ""
-    ax.set_title(f"Prompts differ{fitted}")
+    ax.set_ylim(0, 1.18 * top)
+    ax.set_title("Prompts differ")
     _legend(ax, "upper center")  # pass rates pile up at the ends
     return ax
 

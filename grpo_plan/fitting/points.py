@@ -181,7 +181,7 @@ class PointEstimator:
         share = self.nonparametric_share
         if share == 0.0:
             return smooth
-        thresholds = thresholds_for(self.histogram, functional, BLEND_LEVEL)
+        thresholds = thresholds_for(self.histogram, functional, BLEND_LEVEL, near=True)
         mixing = self.profile.mixing
         phi = functional.phi(mixing.passing, mixing.failing)
         low = self.profile.lower(phi, thresholds.lower).value

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level, as_one_group_size
-from grpo_plan.errors import FitError, PilotError
+from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import BetaBinomialFit
 from grpo_plan.fitting.estimates import DeadFraction, Estimate, Limits
 from grpo_plan.fitting.functionals import (
@@ -22,6 +22,7 @@ from grpo_plan.fitting.functionals import (
 )
 from grpo_plan.fitting.identified import range_at
 from grpo_plan.fitting.intervals import Interval, mean_interval
+from grpo_plan.fitting.mixing import arcsine_grid
 from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.thresholds import chi_square_quantile
@@ -32,6 +33,7 @@ from grpo_plan.pilot import Pilot, PilotHistogram
 
 Floats = NDArray[np.float64]
 TOO_WIDE = 0.5
+LONGEST_SUM = 256  # of dead fractions one by one, where they are no plain sum of powers
 MISFIT = 0.5  # share of the nonparametric answer above which no smooth interval is given
 AGREEING = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
 
@@ -147,11 +149,13 @@ class PassRateFit:
     def stopping_cost(self, max_group_size: int, level: float = 0.95) -> Estimate:
         """Rollouts per prompt if sampling stops once both outcomes are seen, at most G (theory.md, eq. 34)."""
         g = as_one_group_size(max_group_size)
-        last = min(g - 1, max(self.max_measured_group_size, 1))
+        points = self._points
+        known = g - 1 if points.nonparametric_share > 0.0 and g <= LONGEST_SUM else max(self.max_measured_group_size, 1)
+        last = min(g - 1, known)
         values = [self.dead(t).value for t in range(1, last + 1)]
         value = None if any(v is None for v in values) else 1.0 + sum(v for v in values if v is not None)
         if value is not None and last < g - 1:
-            value = self._points.blended(stopping_cost(g), value + self._points.dead_sum(last, g))
+            value = points.blended(stopping_cost(g), value + points.dead_sum(last, g))
         return self._estimate(stopping_cost(g), value, level)
 
     def jensen_gap(self, group_size: int, level: float = 0.95) -> Estimate:
@@ -174,12 +178,12 @@ class PassRateFit:
         True
         """
         functional = custom(function, name)
+        if not np.all(np.isfinite(functional.phi(*arcsine_grid()))):
+            raise DomainError(f"{name} must be finite for every pass rate from 0 to 1.")
         value = None
         if self._points.spread_known:
             rates = self.smooth_rates
             values = functional.phi(rates.passing, rates.failing)
-            if not np.all(np.isfinite(values)):
-                raise FitError(f"{name} must be finite for every pass rate in [0, 1].")
             value = self._points.blended(functional, float(rates.masses @ values))
         return self._estimate(functional, value, level)
 

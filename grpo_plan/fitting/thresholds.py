@@ -99,7 +99,7 @@ def simultaneous(level: float, rollouts: int) -> Thresholds:
 
 
 def thresholds_for(
-    histogram: PilotHistogram, functional: Functional, level: float, *, everywhere: bool = False
+    histogram: PilotHistogram, functional: Functional, level: float, *, everywhere: bool = False, near: bool = False
 ) -> Thresholds:
     """Thresholds of both ends of the interval of a mean.
 
@@ -108,6 +108,7 @@ def thresholds_for(
         functional: The mean; it says which prompts limit its upper end.
         level: Confidence level.
         everywhere: Whether the limits of all means shall hold at once.
+        near: Whether to leave out the raised threshold far beyond n.
     """
     h = histogram
     if everywhere:
@@ -125,5 +126,5 @@ def thresholds_for(
     kind = functional.pushed_up_by
     for_high = kinds[kind] if kind else min(kinds["dead"], kinds["mixed"])
     for_low = total - for_high if kind else for_high
-    far = functional.degree > FAR * h.max_rollouts
+    far = functional.degree > FAR * h.max_rollouts and not near
     return pointwise(level, prompts=total, for_low=for_low, for_high=for_high, far=far)

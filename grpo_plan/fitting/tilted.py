@@ -79,15 +79,15 @@ class LogitGrid:
     def density(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Masses on the grid, and derivatives of their logs by (log a, log b, tilts), up to constants.
 
-        The tails beyond the grid are added to its end points in closed form.
+        The grid goes on beyond its ends for ever: the rest of each tail, a geometric series, joins its end point.
         """
         a, b = math.exp(parameters[0]), math.exp(parameters[1])
         used = self.features[: parameters.size]
         log_mass = np.concatenate([[a, b], parameters[2:]]) @ used
         derivatives = used.copy()
         for end, row, rate in ((0, 0, a), (-1, 1, b)):
-            share = 1.0 / (1.0 + 1.0 / (rate * self.spacing))  # of the end point in point plus tail
-            derivatives[row, end] -= (1.0 - share) / rate
+            share = -math.expm1(-rate * self.spacing)  # of the end point in point plus tail
+            derivatives[row, end] -= self.spacing * (1.0 - share) / share
             log_mass[end] -= math.log(share)
         mass = np.exp(log_mass - log_mass.max())
         mass /= float(mass.sum())
