@@ -78,7 +78,7 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
     points, masses = start.points, start.masses
     cells = likelihood[:, points] @ masses
     penalty = SUM_WEIGHT * (1.0 + tilt)
-    gap = math.inf
+    gap, full = math.inf, np.zeros(phi.size)
     for _ in range(MAX_ITERATIONS):
         mean_phi = float(phi[points] @ masses)
         level = 1.0 + tilt * mean_phi
@@ -90,13 +90,16 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
         if gap <= tolerance:
             break
         rising = np.flatnonzero(_peaks(slopes) & (slopes > 0.0))
-        wider = np.union1d(points, rising)
-        now = np.zeros(wider.size)
-        now[np.searchsorted(wider, points)] = masses
+        full[points] = masses
+        full[rising] += SMALLEST_MASS
+        wider = np.flatnonzero(full)
+        full[rising] -= SMALLEST_MASS
+        now = full[wider]
+        full[wider] = 0.0
         block = likelihood[:, wider]
         scaled = block * (root / cells)[:, None]
         hessian = scaled.T @ scaled + penalty
-        hessian[np.diag_indices(wider.size)] += 1e-11 * float(np.trace(hessian)) / wider.size
+        hessian.flat[:: wider.size + 1] += 1e-11 * float(hessian.trace()) / wider.size
         linear = 2.0 * (root @ scaled) + (tilt * phi[wider] - level) + penalty
         goal = nonnegative_minimum(hessian, linear, now)
         total = float(goal.sum())

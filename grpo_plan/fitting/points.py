@@ -63,6 +63,7 @@ class PointEstimator:
     spread_known: bool
     agreeing: bool
     largest: int
+    _known: dict[int, Parts] = field(default_factory=dict, repr=False)
 
     @cached_property
     def profile(self) -> ProfileLikelihood:
@@ -125,7 +126,12 @@ class PointEstimator:
         return self.smooth_rates
 
     def parts(self, g: int) -> Parts:
-        """All-pass and all-fail at one G."""
+        """All-pass and all-fail at one G; kept, since more than one number asks for them."""
+        if g not in self._known:
+            self._known[g] = self._parts(g)
+        return self._known[g]
+
+    def _parts(self, g: int) -> Parts:
         everyone = self.histogram.total_prompts
         if g == 1:
             h = self.histogram

@@ -16,7 +16,7 @@ ACCURACY = 2e-6  # of a bound, in units of the range of the functional
 LOOSE = 0.05  # error of the likelihood ratio, relative to its threshold, while the tilt is far off
 MAX_TILTS = 60
 LEAST_RATIO = 1e-12
-WIDEST_STEP = 1.5
+WIDEST_STEP = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,65 +67,102 @@ class ProfileLikelihood:
         """Mean of a functional under the maximum-likelihood distribution."""
         return float(phi[self.best.points] @ self.best.masses)
 
-    def upper(self, phi: Floats, threshold: float, near: Bound | None = None) -> Bound:
+    def upper(self, phi: Floats, threshold: float) -> Bound:
         """Largest ``E_F phi`` among all F whose likelihood ratio to the best is at most ``threshold``.
 
         Args:
             phi: Functional at each grid point, shape (m,).
             threshold: Of ``2 (max log-likelihood - log-likelihood)``, above 0.
-            near: Bound of a similar functional, to start from.
         """
         least, most = float(phi.min()), float(phi.max())
         if self.mean(phi) >= most:
             return Bound(value=most, state=self.best, tilt=0.0)
         unit = (phi - least) / (most - least)
-        found = self._search(unit, threshold, near, LOOSE) or self._search(unit, threshold, None, 0.0)
+        found = self._search(unit, threshold, LOOSE) or self._search(unit, threshold, 0.0)
         if found is None:
             return Bound(value=most, state=self.best, tilt=0.0)
         return Bound(value=least + (most - least) * min(found.value, 1.0), state=found.state, tilt=found.tilt)
 
-    def lower(self, phi: Floats, threshold: float, near: Bound | None = None) -> Bound:
+    def lower(self, phi: Floats, threshold: float) -> Bound:
         """Smallest ``E_F phi``; arguments as in `upper`."""
-        found = self.upper(-phi, threshold, near)
+        found = self.upper(-phi, threshold)
         return Bound(value=0.0 - found.value, state=found.state, tilt=found.tilt)
 
-    def _search(self, phi: Floats, threshold: float, near: Bound | None, loose: float) -> Bound | None:
-        """Find the tilt whose maximiser just meets the threshold; None if a loose search lost its way."""
+    def _search(self, phi: Floats, threshold: float, loose: float) -> Bound | None:
+        """Find the tilt whose maximiser just meets the threshold; None if a loose search lost its way.
+
+        The maximisers trace the largest likelihood at each value of the functional, a concave curve whose slope is
+        minus the tilt. The next tilt is the slope where a cubic through the nearest two points meets the threshold.
+        """
         prompts, best = self.mixing.prompts, self.best
         floor = best.log_likelihood - threshold / (2.0 * prompts)
-        target = 0.5 * math.log(threshold)
         value, state, precision = math.inf, best, loose
-        place = math.log(2.0) + target - 0.5 * math.log(prompts)
-        if near is not None and near.tilt > 0.0:
-            state, place = near.state, math.log(near.tilt)
-        low: tuple[float, float, Masses] | None = None
-        high: tuple[float, float, Masses] | None = None
+        tilt = 2.0 * math.sqrt(threshold / prompts)
+        low = _Point(
+            tilt=0.0, excess=best.log_likelihood - floor, state=best, value=float(phi[best.points] @ best.masses)
+        )
+        high: _Point | None = None
         for _ in range(MAX_TILTS):
-            tilt = math.exp(place)
             wanted = max(ACCURACY * tilt / 4.0, 1e-13, precision * threshold / prompts)
             state = ascend(self.mixing, phi, tilt, state, wanted)
-            short = state.log_likelihood - floor
-            value = min(value, (short + max(state.gap, 0.0)) / tilt + state.functional)
+            excess = state.log_likelihood - floor
+            value = min(value, (excess + max(state.gap, 0.0)) / tilt + state.functional)
             ratio = 2.0 * prompts * (best.log_likelihood - state.log_likelihood)
-            miss = target - 0.5 * math.log(ratio) if ratio > LEAST_RATIO else math.inf
-            if max(abs(short) * min(abs(miss), 2.0), state.gap) / tilt < ACCURACY:
+            miss = 0.5 * math.log(threshold / ratio) if ratio > LEAST_RATIO else 2.0
+            if max(abs(excess) * min(abs(miss), 2.0), state.gap) / tilt < ACCURACY:
                 return Bound(value=value, state=state, tilt=tilt)
-            if miss > 0.0:
-                low = (place, miss, state)
+            point = _Point(tilt=tilt, excess=excess, state=state, value=state.functional)
+            if excess > 0.0:
+                previous, low = low, point
             else:
-                high = (place, miss, state)
-            if low is None or high is None:
-                place += min(max(miss, -WIDEST_STEP), WIDEST_STEP)
+                previous, high = low, point
+            if high is None:
+                step = _crossing(previous, low)
+                tilt *= min(max(step / tilt if step else math.exp(miss), 1.1), WIDEST_STEP)
                 precision = min(0.1 * abs(miss), loose)
                 continue
             precision = 0.0
-            if high[0] - low[0] < 1e-7:  # the frontier is straight here: mix its two ends
-                if loose and value - _mixed(self.mixing, low[2], high[2], floor) > 4.0 * ACCURACY:
+            if low.tilt > 0.0 and high.tilt < low.tilt * (1.0 + 1e-7):  # the frontier is straight here: mix its ends
+                if loose and value - _mixed(self.mixing, low.state, high.state, floor) > 4.0 * ACCURACY:
                     return None
-                return Bound(value=value, state=low[2], tilt=tilt)
-            share = low[1] / (low[1] - high[1]) if low[1] < math.inf else 0.5
-            place = low[0] + (high[0] - low[0]) * min(max(share, 0.05), 0.95)
+                return Bound(value=value, state=low.state, tilt=tilt)
+            least = max(low.tilt, 0.01 * high.tilt)
+            edge = 0.02 * math.log(high.tilt / least)
+            step = _crossing(low, high) or math.sqrt(least * high.tilt)
+            tilt = min(max(step, least * math.exp(edge)), high.tilt * math.exp(-edge))
         return Bound(value=value, state=state, tilt=tilt) if value < math.inf and not loose else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """A point of the curve: functional, log-likelihood above the floor, and minus the slope."""
+
+    tilt: float
+    excess: float
+    state: Masses
+    value: float
+
+
+def _crossing(first: _Point, second: _Point) -> float | None:
+    """Tilt where the cubic through two points and their slopes meets the floor; None if it makes no sense."""
+    width = second.value - first.value
+    if width <= 0.0:
+        return None
+    rise, start, end = second.excess - first.excess, -first.tilt * width, -second.tilt * width
+    a, b = start + end - 2.0 * rise, 3.0 * rise - 2.0 * start - end
+    t = 1.0 if second.excess > 0.0 else 0.5
+    for _ in range(30):
+        height = first.excess + t * (start + t * (b + t * a))
+        slope = start + t * (2.0 * b + 3.0 * a * t)
+        if slope >= 0.0:
+            return None
+        change = height / slope
+        t -= change
+        if not 0.0 < t < 4.0:
+            return None
+        if abs(change) < 1e-9:
+            return -(start + t * (2.0 * b + 3.0 * a * t)) / width
+    return None
 
 
 def _mixed(mixing: Mixing, inside: Masses, outside: Masses, floor: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,7 @@ class Uncertainty:
 
     points: PointEstimator
     sampled: float
+    _known: dict[tuple[str, int, float, bool], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @property
     def histogram(self) -> PilotHistogram:
@@ -95,8 +96,14 @@ class Uncertainty:
         """Limits at one group size of a mean that falls with G: "dead", "all-pass" or "all-fail".
 
         The likelihood limits are joined with the effective-n Wilson limits of every smaller G (low end) and of every
-        larger G up to n (high end), so that limits fall with G as the truth does.
+        larger G up to n (high end), so that limits fall with G as the truth does. They are kept.
         """
+        key = kind, group_size, level, everywhere
+        if key not in self._known:
+            self._known[key] = self._group_limits(kind, group_size, level, everywhere)
+        return self._known[key]
+
+    def _group_limits(self, kind: str, group_size: int, level: float, everywhere: bool) -> tuple[float, float]:
         at = GROUP_FAMILIES[kind]
         low, high = self.limits(at(group_size), level, everywhere=everywhere)
         if self.largest >= 2:
