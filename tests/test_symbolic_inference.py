@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import chdtri
@@ -132,11 +133,14 @@ def test_eq_31_cell_chance_is_the_share_of_reward_tuples() -> None:
     weights = [sp.Rational(1, 6), HALF, THIRD]
     rates = [Fraction(0), Fraction(1, 4), Fraction(9, 10)]
     for n, k in product((2, 3), (0, 1, 2)):
-        total = sum(
-            weight * eq.exact(enumerated(lambda r, k=k: int(sum(r) == k), rate, n))
-            for rate, weight in zip(rates, weights, strict=True)
-        )
+        hits = partial(_passes_exactly, k)
+        chances = [eq.exact(enumerated(hits, rate, n)) for rate in rates]
+        total = sum(weight * chance for chance, weight in zip(chances, weights, strict=True))
         assert eq.cell_chance(k, n, rates, weights) == total
+
+
+def _passes_exactly(k: int, rewards: tuple[int, ...]) -> int:
+    return int(sum(rewards) == k)
 
 
 def test_eq_31_condensing_keeps_all_pass_all_fail_and_mixed_prompts_apart() -> None:
@@ -144,6 +148,8 @@ def test_eq_31_condensing_keeps_all_pass_all_fail_and_mixed_prompts_apart() -> N
     rng = np.random.default_rng(3)
     n = rng.integers(2, 900, 6_000)
     k = rng.binomial(n, rng.beta(0.2, 0.4, n.size))
+    large = 90_000  # one pass of these is none of 20,000 by rounding
+    n, k = np.append(n, [large] * 4), np.append(k, [0, 1, large - 1, large])
     h = Pilot.from_counts(k, n).histogram()
     small = mixing.condensed(h)
     assert h.prompts.size > mixing.MAX_CELLS >= small.prompts.size
@@ -339,19 +345,23 @@ def test_eq_35_tails_are_halved_beyond_four_n_and_not_before() -> None:
 
 
 def test_eq_35_joined_limits_are_running_extremes_of_both_kinds() -> None:
-    """Mutant: Wilson limits of G alone, or of the wrong side."""
-    fit = gp.fit_pass_rates(pilot_of_cells([(0, 6, 9), (1, 6, 4), (3, 6, 3), (5, 6, 4), (6, 6, 20)]))
-    lows, highs = [], []
-    for g in range(2, 7):
-        d = fit.dead(g)
-        kernel = [eq.u_statistic(k, 6, g) for k in fit.pilot.successes.tolist()]
-        mean = sp.Add(*kernel) / len(kernel)
-        low, high = eq.wilson_interval(mean, eq.effective_prompts(kernel), sp.sqrt(2) * sp.erfinv(sp.Rational(19, 20)))
-        lows.append((float(sp.N(low)), *fit._uncertainty.limits(functionals.dead(g), 0.95), d.low))
-        highs.append((float(sp.N(high)), *fit._uncertainty.limits(functionals.dead(g), 0.95), d.high))
-    for i in range(5):
-        assert lows[i][3] == pytest.approx(min(lows[i][1], *(x[0] for x in lows[: i + 1])), abs=1e-9)
-        assert highs[i][3] == pytest.approx(max(highs[i][2], *(x[0] for x in highs[i:])), abs=1e-9)
+    """Prompts with 6 rollouts are dead more often here. Mutant: Wilson limits of G alone, or of the wrong side."""
+    cells = [(0, 2, 10), (1, 2, 80), (0, 6, 20), (1, 6, 3), (6, 6, 20)]
+    fit = gp.fit_pass_rates(pilot_of_cells(cells))
+    z, sizes = sp.sqrt(2) * sp.erfinv(sp.Rational(19, 20)), range(2, 7)
+    wilson, alone = [], []
+    for g in sizes:
+        kernel = [eq.u_statistic(k, n, g) for k, n, count in cells if n >= g for _ in range(count)]
+        limits = eq.wilson_interval(sp.Add(*kernel) / len(kernel), eq.effective_prompts(kernel), z)
+        wilson.append([float(sp.N(end)) for end in limits])
+        alone.append(fit._uncertainty.limits(functionals.dead(g), 0.95))
+    raised = False
+    for i, g in enumerate(sizes):
+        low = min(alone[i][0], *(w[0] for w in wilson[: i + 1]))
+        high = max(alone[i][1], *(w[1] for w in wilson[i:]))
+        assert fit._uncertainty.group_limits("dead", g, 0.95) == pytest.approx((low, high), abs=1e-9)
+        raised |= high > max(alone[i][1], wilson[i][1]) + 0.01
+    assert raised
 
 
 # Eq. 36
@@ -368,10 +378,12 @@ def test_eq_36_threshold_solves_the_mid_p_equation(events: int, prompts: int, le
         assert wanted == pytest.approx(-2 * math.log(1 - float(level)), rel=1e-6)  # whatever M is
 
 
-@given(events=st.integers(0, 400), prompts=st.integers(401, 4_000), level=st.sampled_from([0.8, 0.95, 0.99]))
+@given(events=st.integers(0, 400), others=st.integers(1, 4_000), level=st.sampled_from([0.8, 0.95, 0.99]))
+@example(events=45, others=5, level=0.95)
 @quick
-def test_eq_36_threshold_is_never_below_chi_square_and_falls(events: int, prompts: int, level: float) -> None:
+def test_eq_36_threshold_is_never_below_chi_square_and_falls(events: int, others: int, level: float) -> None:
     """Mutant: no maximum with chi-square."""
+    prompts = events + others
     here, plain = mid_p_threshold(events, prompts, level), chi_square_quantile(level)
     assert here >= plain
     assert mid_p_threshold(0, prompts, level) + 1e-9 >= here
@@ -442,7 +454,7 @@ def test_eq_37_ratio_of_pairs_covers_all_means_at_once() -> None:
 def test_eq_38_range_from_pairs_in_closed_form_and_by_all_vertices(g: int) -> None:
     """Mutant: one rollout fewer in the constraints, or the ends exchanged."""
     rates, weights = [sp.Rational(1, 5), HALF, sp.Rational(9, 10)], [THIRD, THIRD, THIRD]
-    m1, m2 = (eq.mixture_mean(lambda p, r=r: p**r, rates, weights) for r in (1, 2))
+    m1, m2 = eq.mixture_mean(lambda p: p, rates, weights), eq.mixture_mean(lambda p: p**2, rates, weights)
     low, high = eq.all_pass_range_from_pairs(m1, m2, g)
     inner = (m1 - m2) / (1 - m1)
     grid = [sp.Integer(0), inner, QUARTER, m2 / m1, sp.Rational(4, 5), sp.Integer(1)]
