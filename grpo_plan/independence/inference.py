@@ -29,7 +29,7 @@ class Correlation:
 def correlation_of(
     score: Floats, variance: Floats, third: Floats, slope: Floats, spread: Floats, weight: Floats, level: float
 ) -> Correlation:
-    """Ratio of weighted sums over prompts, with its interval and test (theory.md, eq. C).
+    """Ratio of weighted sums over prompts, with its interval and test (theory.md, eq. 46).
 
     Args:
         score: Statistic of each prompt minus its mean under independence, given the passes; shape (M,).

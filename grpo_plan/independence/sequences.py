@@ -75,7 +75,7 @@ class SequenceCheck:
 
 
 def check_sequences(rewards: Sequence[Sequence[object]], *, level: float = 0.95) -> SequenceCheck:
-    """Test whether rewards depend on their place in the list of a prompt (theory.md, eq. E).
+    """Test whether rewards depend on their place in the list of a prompt (theory.md, eq. 48).
 
     Two cuts of each list, because each is blind to what the other sees. Neighbours (equal or not) find answers
     that were repeated or cached for a moment; halves find a drift and settings that changed on the way. Parts by
@@ -159,7 +159,7 @@ def check_ordered(prompts: NDArray[np.int64], passed: NDArray[np.bool_], *, leve
 
 
 def change_moments(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of the changes along a list with k passes of n in random order (theory.md, eq. E)."""
+    """Mean and variance of the changes along a list with k passes of n in random order (theory.md, eq. 48)."""
     product, n = successes * (rollouts - successes), rollouts
     return 2.0 * product / n, 2.0 * product * (2.0 * product - n) / (n**2 * (n - 1.0))
 

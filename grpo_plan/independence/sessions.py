@@ -91,7 +91,7 @@ class IndependenceCheck:
 def check_independence(
     successes: ArrayLike, rollouts: ArrayLike, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> IndependenceCheck:
-    """Test whether rollouts of a prompt depend on their session (theory.md, eq. A to D).
+    """Test whether rollouts of a prompt depend on their session (theory.md, eq. 44 to 47).
 
     Sessions are runs, seeds, halves or any parts that were made before the rewards were seen. Everything is
     conditional on the passes of each prompt, so no distribution of pass rates enters.
@@ -168,7 +168,7 @@ def _correlation(k: Floats, n: Floats, level: float) -> Correlation:
 
 
 def pass_covariance(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Unbiased covariance of two rollouts of one session, and variance of one rollout (theory.md, eq. A).
+    """Unbiased covariance of two rollouts of one session, and variance of one rollout (theory.md, eq. 44).
 
     Both are given the prompt's pass rate; shape (M,). The third array is the slope of the covariance in the sum of
     squares between sessions. Prompts need two sessions, and one session of two rollouts.
@@ -183,7 +183,7 @@ def pass_covariance(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats
 
 
 def between_moments(successes: Floats, rollouts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sum of squares between sessions, and its mean and variance given k (theory.md, eq. B); shape (M,)."""
+    """Sum of squares between sessions, and its mean and variance given k (theory.md, eq. 45); shape (M,)."""
     total, c = rollouts.sum(axis=1), (rollouts > 0).sum(axis=1).astype(float)
     passes = successes.sum(axis=1)
     product = passes * (total - passes)
@@ -206,7 +206,7 @@ def _between(k: Floats, n: Floats) -> Floats:
 
 
 def _drift(k: Floats, n: Floats) -> tuple[float | None, int, float]:
-    """Chi-square of one pass rate in all sessions, its degrees of freedom, and the inflation (theory.md, eq. D)."""
+    """Chi-square of one pass rate in all sessions, its degrees of freedom, and the inflation (theory.md, eq. 47)."""
     if not len(k):
         return None, 0, 1.0
     total, passes = n.sum(axis=1), k.sum(axis=1)
