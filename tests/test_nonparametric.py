@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
+from grpo_plan.fitting import fit_pass_rates
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.functionals import all_fail, dead, stopping_cost
 from grpo_plan.fitting.mixing import (
     MAX_CELLS,
-    MAX_LIKELIHOOD_ROLLOUTS,
     Mixing,
     arcsine_grid,
     build_mixing,
@@ -166,19 +166,29 @@ def test_large_n_brings_its_own_rates_onto_the_grid() -> None:
 
 
 def test_too_many_cells_are_condensed_to_the_wide_side() -> None:
+    """Half the prompts at p = 1/300, where rounding k would be biased; 20 pilots, D(500) beyond every rung's n."""
     rng = np.random.default_rng(0)
-    n = rng.integers(1, 2_000, 20_000)
-    h = Pilot.from_counts(rng.binomial(n, rng.beta(0.4, 0.6, n.size)), n).histogram()
-    small = condensed(h)
-    assert small.prompts.size <= MAX_CELLS < h.prompts.size
-    assert small.total_prompts == h.total_prompts
-    mixed = int(h.prompts[(h.successes > 0) & (h.successes < h.rollouts)].sum())
-    kept = int(small.prompts[(small.successes > 0) & (small.successes < small.rollouts)].sum())
-    assert kept <= mixed
-    assert kept >= 0.99 * mixed  # a mixed prompt stays mixed, unless it is left with one rollout
-    huge = condensed(Pilot.from_counts([0, 1, 10**7 - 1, 10**7], 10**7).histogram())
-    assert huge.max_rollouts == MAX_LIKELIHOOD_ROLLOUTS
-    assert huge.successes.tolist() == [0, 1, MAX_LIKELIHOOD_ROLLOUTS - 1, MAX_LIKELIHOOD_ROLLOUTS]
+    truth = 0.5 * (299 / 300) ** 500 + 0.5 / 501
+    hits = 0
+    for _ in range(20):
+        n = rng.integers(100, 1_000, 3_000)
+        p = np.where(rng.random(n.size) < 0.5, 1 / 300, rng.random(n.size))
+        h = Pilot.from_counts(rng.binomial(n, p), n).histogram()
+        assert condensed(h).prompts.size <= MAX_CELLS < h.prompts.size
+        profile = ProfileLikelihood.of(build_mixing(h))
+        phi = all_fail(500).phi(profile.mixing.passing, profile.mixing.failing)
+        hits += profile.lower(phi, CHI).value <= truth <= profile.upper(phi, CHI).value
+    assert hits >= 16  # of 20: false alarm 0.3 % at 95 % coverage
+
+
+def test_huge_n_is_no_special_case() -> None:
+    """Four million rollouts: a prompt without a pass has p of at most a few in a million, not exactly 0."""
+    million = 4 * 10**6
+    fit = fit_pass_rates(Pilot.from_counts([0] * 60 + [million // 2] * 40, million))
+    assert fit.dead(100).value == pytest.approx(0.6)
+    d = fit.dead(2 * million - 1)
+    assert d.low < 0.59
+    assert d.high == pytest.approx(fit.dead(million).high, abs=0.01)
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan.fitting.mixing import Cells
 from grpo_plan.fitting.tilted import LOG_SHAPE_LIMITS, LogitGrid, TiltedFit, fit_tilted
 from grpo_plan.passrates.beta import BetaPassRates
 from grpo_plan.passrates.discrete import DiscretePassRates
@@ -20,6 +21,7 @@ QUADRATIC = (6.0, 0.6, 0.06)
 SEXTIC = (0.6, 0.06)
 MISFIT_OFFSET = 1.0
 MISFIT_PER_ROLLOUT = 0.5
+LEAST_SHARE = 0.1  # below it the weight is 0: data that a smooth F fits are answered by the smooth F alone
 NO_SPREAD = 1e-3  # correlation below which the start is that of nearly equal pass rates
 
 
@@ -79,21 +81,22 @@ def nonparametric_share(log_likelihood_lost: float, rollouts: int) -> float:
         log_likelihood_lost: What the best F of all gains over the averaged fits.
         rollouts: n; with more rollouts more is gained by chance.
 
-    >>> round(nonparametric_share(3.0, 8), 3), round(nonparametric_share(50.0, 8), 3)
-    (0.119, 1.0)
+    >>> nonparametric_share(2.0, 8), round(nonparametric_share(5.0, 8), 3), round(nonparametric_share(50.0, 8), 3)
+    (0.0, 0.444, 1.0)
     """
     excess = log_likelihood_lost - MISFIT_OFFSET - MISFIT_PER_ROLLOUT * rollouts
-    return 1.0 / (1.0 + math.exp(-excess)) if excess > -700.0 else 0.0
+    share = 1.0 / (1.0 + math.exp(-excess)) if excess > -700.0 else 0.0
+    return max(0.0, (share - LEAST_SHARE) / (1.0 - LEAST_SHARE))
 
 
-def fit_average(histogram: PilotHistogram, start: BetaPassRates) -> AveragedFit:
+def fit_average(cells: PilotHistogram | Cells, start: BetaPassRates) -> AveragedFit:
     """Fit the plain Beta and the tilted ones from weak to strong tilt, and weigh them.
 
     Args:
-        histogram: Cells of the pilot, with spread: some prompts differ.
+        cells: Cells of the pilot; some prompt is mixed.
         start: The Beta fit.
     """
-    grid = LogitGrid.of(histogram, DEGREE)
+    grid = LogitGrid.of(cells, DEGREE)
     correlation = min(max(start.correlation, NO_SPREAD), 1.0 - NO_SPREAD)
     total = (1.0 - correlation) / correlation
     shape: Floats = np.log(np.maximum([start.mean * total, (1.0 - start.mean) * total], math.exp(LOG_SHAPE_LIMITS[0])))

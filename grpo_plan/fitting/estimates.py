@@ -147,10 +147,14 @@ class Estimate:
     level: float
     _functional: Functional = field(repr=False, compare=False)
     _source: LimitsSource = field(repr=False, compare=False)
+    _passing_at: int | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def interval(self) -> Limits:
         """``(low, high)``; they always hold the value."""
+        if self._passing_at is not None:
+            fails = self._source.group_limits("all-fail", self._passing_at, self.level, False)
+            return 1.0 - fails[1], 1.0 - fails[0]
         low, high = self._source.limits_of(self._functional, self.level)
         return (low, high) if self.value is None else (min(low, self.value), max(high, self.value))
 

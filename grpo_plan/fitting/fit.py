@@ -7,9 +7,9 @@ import numpy as np
 from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
-from grpo_plan.fitting.points import largest_measured_group_size
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.fitting.ustatistics import largest_measured_group_size
 from grpo_plan.pilot import Pilot, PilotHistogram
 
 FAMILIES = ("auto", "beta", "tilted-beta", "inflated-beta", "nonparametric")

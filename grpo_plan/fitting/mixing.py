@@ -8,15 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan.fitting.ustatistics import subgroup_pmf
 from grpo_plan.passrates.discrete import DiscretePassRates
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
-GRID_POINTS = 401  # odd, so that 1/2 is one of them
+GRID_POINTS = {32: 401, 256: 801, 10**9: 1601}  # by the largest n; odd, so that 1/2 is one of them
 LARGEST_N_OF_GRID = 2_500  # above, the likelihood of one prompt is narrower than three grid steps
-MAX_LIKELIHOOD_ROLLOUTS = 20_000
+NEAR_PEAK = {200: 4.0, 600: 2.0, 10**9: 0.0}  # cells up to which the grid reaches this many deviations around k/n
+NEAR_ENDS = np.geomspace(0.01, 40.0, 40)  # failures or passes expected among n at the extra points next to 0 and 1
 MAX_CELLS = 1_500
-LADDER = (1.02, 1.05, 1.1, 1.2, 1.4, 2.0, 4.0, 16.0, 1e9)
+BLOCK_ENTRIES = 4_000_000
+SMALLEST_PART = 1e-12
+LARGEST_CONDENSED = 700  # rollouts; halved again and again this needs about 1,400 cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +35,7 @@ class Mixing:
         prompts: Number of prompts M.
         rollouts: n of each cell, shape (C,).
         log_scale: Log of ``C(n, k)`` times the largest value, shape (C,).
+        condensed: Whether rollouts were left out to have fewer cells.
     """
 
     passing: Floats
@@ -40,6 +45,7 @@ class Mixing:
     prompts: int
     rollouts: NDArray[np.int64]
     log_scale: Floats
+    condensed: bool = False
 
     @property
     def log_constant(self) -> float:
@@ -47,7 +53,7 @@ class Mixing:
         return self.prompts * float(self.weights @ self.log_scale)
 
 
-def arcsine_grid(points: int = GRID_POINTS) -> tuple[Floats, Floats]:
+def arcsine_grid(points: int = GRID_POINTS[32]) -> tuple[Floats, Floats]:
     """``p = sin(pi t / 2)**2`` for t evenly spaced on [0, 1], and ``1 - p``: dense at both ends.
 
     In arcsine units the spread of k/n is the same at every p, hence one spacing serves all.
@@ -99,27 +105,40 @@ def log_coefficients(rollouts: Floats, successes: Floats) -> Floats:
 
 
 def build_mixing(histogram: PilotHistogram) -> Mixing:
-    """The cells on the standard grid.
-
-    Where some n exceeds `LARGEST_N_OF_GRID`, the observed rates k/n join the grid, so that every cell finds its peak.
-    """
+    """The cells on the standard grid; where some n is large, on a grid that is fine enough for it."""
     h = condensed(histogram)
     n, k = h.rollouts.astype(np.float64), h.successes.astype(np.float64)
-    p, q = arcsine_grid()
-    large = n > LARGEST_N_OF_GRID
-    if large.any():
-        extra_p, extra_q = k[large] / n[large], (n[large] - k[large]) / n[large]
-        p, first = np.unique(np.concatenate([p, extra_p]), return_index=True)
-        q = np.concatenate([q, extra_q])[first]
+    p, q = _grid_for(n, k)
     return Mixing(
         passing=p,
         failing=q,
         likelihood=binomial_likelihood(n, k, p, q),
         weights=h.prompts / h.total_prompts,
-        prompts=h.total_prompts,
+        prompts=round(h.total_prompts),
         rollouts=h.rollouts,
         log_scale=log_coefficients(n, k) + log_peak(n, k),
+        condensed=h.condensed,
     )
+
+
+def _grid_for(n: Floats, k: Floats) -> tuple[Floats, Floats]:
+    """The arcsine grid, with the neighbourhood of each observed k/n above `LARGEST_N_OF_GRID`, and of 0 and 1."""
+    p, q = arcsine_grid(next(points for size, points in GRID_POINTS.items() if n.max() <= size))
+    large = n > LARGEST_N_OF_GRID
+    if not large.any():
+        return p, q
+    reach = next(value for cells, value in NEAR_PEAK.items() if large.sum() <= cells)
+    steps = np.arange(-reach, reach + 0.25, 0.5) if reach else np.zeros(1)
+    n, k = n[large][:, None], k[large][:, None]
+    spread = np.sqrt(np.maximum(k * (n - k) / n, 0.25)) * steps
+    passes = np.clip(k + spread, 0.0, n)
+    ends = NEAR_ENDS / float(n.max())
+    all_p = np.concatenate([p, (passes / n).ravel(), ends, 1.0 - ends])
+    all_q = np.concatenate([q, ((n - passes) / n).ravel(), 1.0 - ends, ends])
+    order = np.lexsort((-all_q, all_p))  # p alone cannot tell points next to 1
+    all_p, all_q = all_p[order], all_q[order]
+    new = np.concatenate([[True], (np.diff(all_p) != 0.0) | (np.diff(all_q) != 0.0)])
+    return all_p[new], all_q[new]
 
 
 def expected_mixing(rates: DiscretePassRates, prompts: int, rollouts: int) -> Mixing:
@@ -139,32 +158,58 @@ def expected_mixing(rates: DiscretePassRates, prompts: int, rollouts: int) -> Mi
     )
 
 
-def condensed(histogram: PilotHistogram) -> PilotHistogram:
-    """The histogram with at most `MAX_CELLS` cells and `MAX_LIKELIHOOD_ROLLOUTS` rollouts a prompt.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Cells whose numbers of prompts need not be whole.
 
-    Too many different n are rounded down to a ladder, k in proportion, and a mixed prompt stays mixed. Rounded
-    counts vary less than the binomial law of the smaller n, so likelihood intervals from them err to the wide side.
+    Attributes:
+        rollouts: n, shape (C,).
+        successes: k, shape (C,).
+        prompts: Prompts, shape (C,).
+        condensed: Whether rollouts were left out to have fewer cells.
+    """
+
+    rollouts: NDArray[np.int64]
+    successes: NDArray[np.int64]
+    prompts: Floats
+    condensed: bool
+
+    @property
+    def total_prompts(self) -> float:
+        """Number of prompts M."""
+        return float(self.prompts.sum())
+
+    @property
+    def max_rollouts(self) -> int:
+        """Largest n."""
+        return int(self.rollouts.max())
+
+
+def condensed(histogram: PilotHistogram) -> Cells:
+    """The cells, at most about `MAX_CELLS` of them.
+
+    Where there are more, each n goes down to a rung of a ladder (700, 350, 175, ...), and the prompts of a cell are
+    spread over k' by the chance of k' passes among n' of its n rollouts, drawn without replacement (eq. 16). Each
+    prompt counts as its average subsample: nothing is biased, and an average varies less than one subsample does, so
+    likelihood limits err to the wide side (theory.md, eq. 31).
     """
     h = histogram
-    if h.max_rollouts <= MAX_LIKELIHOOD_ROLLOUTS and h.prompts.size <= MAX_CELLS:
-        return h
-    for ratio in (1.0, *LADDER):
-        smaller = _rounded(h, ratio)
-        if smaller.prompts.size <= MAX_CELLS:
-            break
-    return smaller
-
-
-def _rounded(h: PilotHistogram, ratio: float) -> PilotHistogram:
-    target = np.minimum(h.rollouts, MAX_LIKELIHOOD_ROLLOUTS).astype(np.float64)
-    if ratio > 1.0:
-        target = np.maximum(np.floor(ratio ** np.floor(np.log(target) / math.log(ratio) + 1e-9)), 1.0)
-        target = np.minimum(target, h.rollouts)
-    n = target.astype(np.int64)
-    k = np.rint(h.successes * (target / h.rollouts)).astype(np.int64)
-    mixed = (h.successes > 0) & (h.successes < h.rollouts) & (n >= 2)
-    k = np.where(mixed, np.clip(k, 1, np.maximum(n - 1, 1)), np.where(h.successes == h.rollouts, n, np.minimum(k, n)))
-    width = int(n.max()) + 1
-    cells, index = np.unique(n * width + k, return_inverse=True)
-    prompts = np.bincount(index, weights=h.prompts).astype(np.int64)
-    return PilotHistogram(rollouts=cells // width, successes=cells % width, prompts=prompts)
+    if h.prompts.size <= MAX_CELLS:
+        prompts = h.prompts.astype(np.float64)
+        return Cells(rollouts=h.rollouts, successes=h.successes, prompts=prompts, condensed=False)
+    rungs = [LARGEST_CONDENSED]
+    while rungs[-1] > 1:
+        rungs.append(rungs[-1] // 2)
+    ladder = np.array(rungs[::-1])
+    target = ladder[np.searchsorted(ladder, h.rollouts, side="right") - 1]
+    parts = []
+    for size in np.unique(target):
+        rows = np.flatnonzero(target == size)
+        total = np.zeros(int(size) + 1)
+        for block in np.array_split(rows, max(1, rows.size * (int(size) + 1) // BLOCK_ENTRIES)):
+            total += h.prompts[block] @ subgroup_pmf(h.successes[block], h.rollouts[block], int(size))
+        seen = np.flatnonzero(total > SMALLEST_PART * h.total_prompts)
+        parts.append((np.full(seen.size, size, dtype=np.int64), seen.astype(np.int64), total[seen]))
+    rollouts, successes, prompts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    prompts *= h.total_prompts / float(prompts.sum())
+    return Cells(rollouts=rollouts, successes=successes, prompts=prompts, condensed=True)

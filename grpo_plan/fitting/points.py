@@ -22,8 +22,6 @@ from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
 Rates = BetaPassRates | DiscretePassRates | InflatedBetaPassRates
-USABLE_SHARE = 0.2  # of the prompts must have n >= G before their subgroups stand for all prompts
-NEGLIGIBLE_SHARE = 1e-3
 BLEND_LEVEL = 0.95
 
 
@@ -113,8 +111,7 @@ class PointEstimator:
         if self.family != "auto" or self.smooth_fits is None:
             return 0.0
         lost = self.profile.log_likelihood - self.average.log_likelihood
-        share = nonparametric_share(lost, self.largest)
-        return share if share > NEGLIGIBLE_SHARE else 0.0
+        return nonparametric_share(lost, self.largest)
 
     @cached_property
     def rates(self) -> Rates:
@@ -217,10 +214,3 @@ class PointEstimator:
 def joined(measured: float, beyond: float, at_last: float) -> float:
     """A modelled value, times what makes the model right at the last measured G (theory.md, eq. 40)."""
     return measured * (beyond / at_last) if at_last > 0.0 else min(beyond, measured)
-
-
-def largest_measured_group_size(histogram: PilotHistogram) -> int:
-    """Largest G for which at least `USABLE_SHARE` of the prompts have G or more rollouts."""
-    order = np.argsort(histogram.rollouts)[::-1]
-    covered = np.cumsum(histogram.prompts[order]) / histogram.total_prompts
-    return int(histogram.rollouts[order][int(np.searchsorted(covered, USABLE_SHARE - 1e-12))])

@@ -138,7 +138,15 @@ class PassRateFit:
         fails = GROUP_FAMILIES["all-fail"](g)
         all_fail = self._points.parts(g).all_fail
         value = None if all_fail is None else 1.0 - all_fail
-        return self._estimate(custom(lambda p: 1.0 - fails.phi(p, 1.0 - p), f"pass@{g}", "some-pass"), value, level)
+        functional = custom(lambda p: 1.0 - fails.phi(p, 1.0 - p), f"pass@{g}", "some-pass")
+        return Estimate(
+            name=functional.name,
+            value=value,
+            level=as_level(level),
+            _functional=functional,
+            _source=self,
+            _passing_at=g,
+        )
 
     def reward_variance(self, level: float = 0.95) -> Estimate:
         """Mean reward variance within a prompt, ``E[p (1 - p)] = (1 - D(2)) / 2`` (theory.md, eq. 11)."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from grpo_plan.fitting.functionals import Functional
+from grpo_plan.fitting.ustatistics import largest_measured_group_size
 from grpo_plan.pilot import PilotHistogram
 
 MANY_EVENTS = 100
@@ -50,11 +51,11 @@ def mid_p_threshold(events: int, prompts: int, level: float) -> float:
     [5.99, 4.66, 4.41, 3.84]
     """
     plain = chi_square_quantile(level)
+    if events >= prompts:
+        return plain
     if events > MANY_EVENTS:
         few = mid_p_threshold(MANY_EVENTS, 10**9, level)
         return plain + (few - plain) * math.sqrt(MANY_EVENTS / events)
-    if events >= prompts:
-        return plain
     tail, low, high = (1.0 - level) / 2.0, events / prompts, 1.0
     for _ in range(60):
         share = 0.5 * (low + high)
@@ -86,7 +87,7 @@ def pointwise(level: float, *, prompts: int, for_low: int, for_high: int, far: b
         prompts: Number of prompts.
         for_low: Prompts that could pull the lower end down (for a dead fraction: mixed prompts).
         for_high: Prompts that could push the upper end up (for a dead fraction: dead prompts).
-        far: Whether the group size is beyond `FAR` times n; each tail is then halved.
+        far: Whether the group size is beyond `FAR` times the measured ones; each tail is then halved.
     """
     sure = 1.0 - (1.0 - level) / 2.0 if far else level
     return Thresholds(lower=mid_p_threshold(for_low, prompts, sure), upper=mid_p_threshold(for_high, prompts, sure))
@@ -126,5 +127,5 @@ def thresholds_for(
     kind = functional.pushed_up_by
     for_high = kinds[kind] if kind else min(kinds["dead"], kinds["mixed"])
     for_low = total - for_high if kind else for_high
-    far = functional.degree > FAR * h.max_rollouts and not near
+    far = not near and functional.degree > FAR * largest_measured_group_size(h)
     return pointwise(level, prompts=total, for_low=for_low, for_high=for_high, far=far)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.fitting.mixing import binomial_likelihood, log_coefficients, log_peak
+from grpo_plan.fitting.mixing import Cells, binomial_likelihood, log_coefficients, log_peak
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
@@ -16,6 +16,7 @@ EDGE = 36.0  # logit where the grid ends; beyond it the density is a pure expone
 POINTS = 577
 LOG_SHAPE_LIMITS = (-4.6, 6.0)  # of a and b
 TILT_LIMIT = 80.0
+FINEST_N = 20_000  # rollouts up to which the grid resolves the likelihood of one prompt
 FULL_TABLE = 400  # rows up to which the expected information sums over every possible k
 MAX_ITERATIONS = 60
 LARGEST_STEP = 4.0
@@ -46,25 +47,26 @@ class LogitGrid:
     of_size: Floats | None
 
     @classmethod
-    def of(cls, histogram: PilotHistogram, degree: int) -> LogitGrid:
+    def of(cls, cells: PilotHistogram | Cells, degree: int) -> LogitGrid:
         """Build it for tilts up to ``degree``; the spacing follows the largest n."""
-        n, k = histogram.rollouts.astype(np.float64), histogram.successes.astype(np.float64)
-        points = max(POINTS, 2 * math.ceil(EDGE * math.sqrt(histogram.max_rollouts) / 2.0) + 1)
+        n, k = cells.rollouts.astype(np.float64), cells.successes.astype(np.float64)
+        points = max(POINTS, 2 * math.ceil(EDGE * math.sqrt(min(cells.max_rollouts, FINEST_N)) / 2.0) + 1)
         logit = np.linspace(-EDGE, EDGE, points)
         p, q = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
         log_p, log_q = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
         features = np.vstack([log_p, log_q, *_legendre(p - q, degree)])
-        sizes, groups = np.unique(histogram.rollouts, return_inverse=True)
+        sizes, groups = np.unique(cells.rollouts, return_inverse=True)
         if int(np.sum(sizes + 1)) <= FULL_TABLE:
             offsets = np.concatenate([[0], np.cumsum(sizes + 1)])
             rows_n = np.repeat(sizes, sizes + 1).astype(np.float64)
             rows_k = np.concatenate([np.arange(size + 1) for size in sizes]).astype(np.float64)
             prompts = np.zeros(rows_n.size)
-            prompts[offsets[groups] + histogram.successes] = histogram.prompts
-            totals = np.bincount(groups, weights=histogram.prompts)
+            prompts[offsets[groups] + cells.successes] = cells.prompts
+            totals = np.bincount(groups, weights=cells.prompts)
             of_size: Floats | None = np.repeat(totals, sizes + 1).astype(np.float64)
         else:
-            rows_n, rows_k, prompts, of_size = n, k, histogram.prompts.astype(np.float64), None
+            few = np.minimum(1.0, FINEST_N / n)  # sharper likelihoods than the grid resolves are tempered
+            rows_n, rows_k, prompts, of_size = n * few, k * few, cells.prompts.astype(np.float64), None
         return cls(
             passing=p,
             failing=q,

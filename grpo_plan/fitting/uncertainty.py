@@ -105,7 +105,11 @@ class Uncertainty:
 
     def _group_limits(self, kind: str, group_size: int, level: float, everywhere: bool) -> tuple[float, float]:
         at = GROUP_FAMILIES[kind]
-        low, high = self.limits(at(group_size), level, everywhere=everywhere)
+        coarse = self.profile.mixing.condensed
+        if coarse and group_size <= self.largest:  # subgroup counts know more than the condensed likelihood
+            low, high = 1.0, 0.0
+        else:
+            low, high = self.limits(at(group_size), level, everywhere=everywhere)
         if self.largest >= 2:
             sizes, means, trials = self._measured_with(kind, group_size)
             if everywhere:
@@ -114,7 +118,9 @@ class Uncertainty:
             lows, highs = wilson_limits(means, trials, level)
             low = min(low, float(lows[sizes <= group_size].min(initial=1.0)))
             high = max(high, float(highs[sizes >= group_size].max(initial=0.0)))
-        edge = FAR * self.histogram.max_rollouts
+            if coarse and group_size > self.largest:
+                high = min(high, float(highs[-1]))
+        edge = FAR * self.largest
         if group_size > edge and not everywhere:  # the threshold rises there, the mean does not
             mixing, near = self.profile.mixing, at(edge)
             threshold = thresholds_for(self.histogram, near, level).upper
@@ -157,13 +163,14 @@ class Uncertainty:
         spreads = (weights * (kernel - means) ** 2).sum(axis=0)
         trials = effective_trials(means, spreads, prompts)
         if self.sampled > 0.0:
+            shares = self.sampled * prompts / self.histogram.total_prompts
             rates = self.points.smooth_rates
             for i, size in enumerate(sizes):
                 phi = GROUP_FAMILIES[kind](int(size)).phi(rates.passing, rates.failing)
                 between = float(rates.masses @ (phi - float(rates.masses @ phi)) ** 2)
                 total = float(means[i] * (1.0 - means[i]) / trials[i] * prompts[i])
                 if total > 0.0:
-                    trials[i] /= min(1.0, max(1.0 - self.sampled * between / total, LEAST_WITHIN))
+                    trials[i] /= min(1.0, max(1.0 - shares[i] * between / total, LEAST_WITHIN))
         return means, trials
 
 

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._validate import as_group_size, as_one_group_size
 from grpo_plan.errors import DomainError
+from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
+USABLE_SHARE = 0.2  # of the prompts must have n >= G before their subgroups stand for all prompts
 
 
 def subgroup_all_pass(successes: ArrayLike, rollouts: ArrayLike, group_size: int) -> Floats:
@@ -110,3 +112,10 @@ def subgroup_pmf(successes: NDArray[np.int64], rollouts: NDArray[np.int64], grou
     pmf = np.exp(log_pmf - log_pmf.max(axis=1, keepdims=True))
     normal: Floats = pmf / pmf.sum(axis=1, keepdims=True)
     return normal
+
+
+def largest_measured_group_size(histogram: PilotHistogram) -> int:
+    """Largest G for which at least `USABLE_SHARE` of the prompts have G or more rollouts."""
+    order = np.argsort(histogram.rollouts)[::-1]
+    covered = np.cumsum(histogram.prompts[order]) / histogram.total_prompts
+    return int(histogram.rollouts[order][int(np.searchsorted(covered, USABLE_SHARE - 1e-12))])

@@ -202,7 +202,8 @@ def joined(measured: Any, beyond: Any, at_last: Any) -> Expr:
 
 def nonparametric_share(gap: Any, rollouts: Any) -> Expr:
     """Weight of the answer without a smooth F (theory.md, eq. 40)."""
-    return 1 / (1 + sp.exp(4 + exact(rollouts) / 2 - exact(gap)))
+    logistic = 1 / (1 + sp.exp(1 + exact(rollouts) / 2 - exact(gap)))
+    return sp.Max(0, (logistic - sp.Rational(1, 10)) / sp.Rational(9, 10))
 
 
 def inflated_power_mean(never: Any, always: Any, a: Any, b: Any, group_size: int) -> Expr:
