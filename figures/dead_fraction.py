@@ -42,13 +42,13 @@ def draw(rows: list[Row], path: Path) -> None:
 
     columns = {f: np.array([np.nan if r[f] is None else r[f] for r in rows], dtype=float) for f in FIELDS}
     g, dead = columns["group_size"], columns["dead"]
-    measured, later = ~np.isnan(columns["low"]), ~np.isnan(columns["later_visits"])
+    measured, later = g <= EXAMPLE_ROLLOUTS, ~np.isnan(columns["later_visits"])
     beyond = g >= EXAMPLE_ROLLOUTS
     style: Any = {**STYLE, "svg.fonttype": "path", "font.size": 10}
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.4, 4.2), layout="constrained")
         ax = figure.subplots()
-        ax.fill_between(g[measured], columns["low"][measured], columns["high"][measured], color=BLUE, alpha=0.2, lw=0)
+        ax.fill_between(g, columns["low"], columns["high"], color=BLUE, alpha=0.2, lw=0)
         ax.plot(g[measured], dead[measured], "o-", color=BLUE, ms=4, lw=1.6)
         ax.plot(g[beyond], dead[beyond], color=BLUE, lw=1.6, ls=(0, (4, 2)))
         ax.plot(g[later], columns["later_visits"][later], "D", ms=7, mfc="white", mec=INK, mew=1.4, zorder=5)
@@ -74,7 +74,7 @@ def draw(rows: list[Row], path: Path) -> None:
             arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.8},
         )  # fmt: skip
         ax.text(70, 0.025, "pilot: 1,209 prompts x 8 rollouts, mean pass rate 0.33", color=GREY, fontsize=8, ha="right")
-        ax.text(8.2, 0.80, "beyond the pilot: extrapolated", color=GREY, fontsize=8)
+        ax.text(8.2, 0.80, "beyond the pilot's 8 rollouts per prompt", color=GREY, fontsize=8)
         ax.set_title("A real GRPO run: 44 % of the groups were dead, the usual formula said 4 %")
         save_figure(figure, path)
 

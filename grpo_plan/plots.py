@@ -18,6 +18,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.passrates.discrete import DiscretePassRates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "savefig.dpi": 160,
 }
 MAX_BARS = 64
-SMALLEST_ATOM = 1e-3
+ONE_ATOM = 0.012  # radians of arcsin sqrt p: three steps of the grid
 
 
 def plot_dead_fraction(
@@ -151,19 +152,24 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
             logit = np.log(p[inside] / q[inside])
             density = rates.masses[inside] / np.gradient(logit) / (p[inside] * q[inside])
             ax.plot(p[inside], density * width, color=BLUE, lw=1.6, label="smooth density of the pass rate, scaled")
-        atoms = fit.nonparametric
-        keep = atoms.masses > SMALLEST_ATOM
-        ax.vlines(atoms.passing[keep], 0.0, atoms.masses[keep], color=VERMILION, lw=1.4)
-        ax.plot(
-            atoms.passing[keep], atoms.masses[keep], "D", ms=4, mfc="white", color=VERMILION,
-            label="atoms of the nonparametric fit",
-        )  # fmt: skip
-        top = max(top, float(atoms.masses.max()))
+        places, masses = _atoms(fit.nonparametric)
+        ax.vlines(places, 0.0, masses, color=VERMILION, lw=1.4)
+        ax.plot(places, masses, "D", ms=4, mfc="white", color=VERMILION, label="atoms of the nonparametric fit")
+        top = max(top, float(masses.max()))
     ax.set(xlim=(-0.7 * width, 1 + 0.7 * width), xlabel="pass rate of a prompt", ylabel="share of prompts")
     ax.set_ylim(0, 1.18 * top)
     ax.set_title("Prompts differ")
     _legend(ax, "upper center")  # pass rates pile up at the ends
     return ax
+
+
+def _atoms(rates: DiscretePassRates) -> tuple[Floats, Floats]:
+    """Atoms with the mass that the grid splits between neighbours put together."""
+    angle = np.arcsin(np.sqrt(rates.passing))
+    group = np.concatenate([[0], np.cumsum(np.diff(angle) > ONE_ATOM)])
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    masses = np.add.reduceat(rates.masses, first)
+    return np.add.reduceat(rates.masses * rates.passing, first) / masses, masses
 
 
 def draw_pilot(

@@ -116,8 +116,9 @@ def test_fit_json(run: Run, example_file: Path) -> None:
 def test_fit_text_says_what_each_number_is(run: Run, example_file: Path) -> None:
     answer = run("fit", example_file)
     assert answer.code == 0
-    assert "0.439 [0.411, 0.467]  0.363 [0.336, 0.391]  0.076 [0.062, 0.092]  0.039" in answer.out
-    assert "0.332 [0.281, 0.373]  0.290 [0.247, 0.327]  0.042 [0.020, 0.063]" in answer.out
+    words = " ".join(answer.out.split())
+    assert "8 0.439 [0.411, 0.467] 0.363 [0.336, 0.391] 0.076 [0.062, 0.092] 0.039" in words
+    assert "16 0.332 [0.281, 0.373] 0.290 [0.247, 0.327] 0.042 [0.020, 0.063]" in words
     assert "0.193 [0.037, 0.347]*" in answer.out
     assert "* EXTRAPOLATED: beyond twice the pilot's 8 rollouts" in " ".join(answer.out.split())
     assert "n = 8 cannot tell D(64): between 0.04 and 0.35; 32 rollouts per prompt" in " ".join(answer.out.split())

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.container import BarContainer
 
 from figures import dead_fraction
 from grpo_plan.errors import DomainError
@@ -25,15 +25,21 @@ def test_dead_fraction_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> N
     iid = lines["i.i.d. formula (too low)"]
     x, y = np.asarray(iid.get_xdata()), np.asarray(iid.get_ydata())
     assert y[list(x).index(8)] == pytest.approx(example_fit.dead(8).iid)
-    (measured,) = [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
-    points = np.asarray(measured.lines[0].get_xydata())
+    points = np.asarray(lines["measured (subgroup counts)"].get_xydata())
     assert points[:, 0].tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert points[-1, 1] == pytest.approx(example_fit.dead(8).value)
+    beyond = np.asarray(lines["estimate (auto)"].get_xydata())
+    assert beyond[0].tolist() == points[-1].tolist()
+    assert beyond[-1] == pytest.approx((32, example_fit.dead(32).value))
     assert ax.get_xscale() == "log"
-    assert {"all-fail part", "all-pass part", "Beta fit (dashed: no interval yet)", "plug-in k/n (too high)"} <= {
-        text.get_text()
-        for text in ax.get_legend().get_texts()  # type: ignore[union-attr]
-    }
+    bands = {str(band.get_label()): band for band in ax.collections}
+    for label, (low, high) in {
+        "95% interval": example_fit.dead(32).interval,
+        "left open by n = 8 for ever": example_fit.dead(32).identified,
+    }.items():
+        corners = np.asarray(bands[label].get_paths()[0].vertices)
+        at_end = corners[corners[:, 0] == 32][:, 1]
+        assert (at_end.min(), at_end.max()) == pytest.approx((low, high))
     plt.close(figure)
 
 
@@ -43,8 +49,13 @@ def test_pass_rates_are_drawn_on_the_given_axes(example_fit: PassRateFit) -> Non
     (bars,) = [c for c in ax.containers if isinstance(c, BarContainer)]
     heights = [bar.get_height() for bar in bars]
     assert heights == pytest.approx(np.array([439, 151, 103, 91, 73, 76, 88, 96, 92]) / 1209)
-    expected = next(line for line in ax.get_lines() if line.get_label() == "expected by the Beta fit")
-    assert np.asarray(expected.get_ydata()) == pytest.approx(example_fit.beta.rates.group_pmf(8))
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    expected = np.asarray(lines["expected by the smooth fit"].get_ydata())
+    assert expected == pytest.approx(example_fit.smooth_rates.group_pmf(8))
+    atoms = np.asarray(lines["atoms of the nonparametric fit"].get_xydata())
+    assert len(atoms) == 4
+    assert atoms[:, 1].sum() == pytest.approx(1.0)
+    assert atoms[:, 0] @ atoms[:, 1] == pytest.approx(example_fit.mean_pass_rate, abs=1e-3)
     plt.close(figure)
 
 

@@ -10,6 +10,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
+BLOCK_ENTRIES = 1_000_000
 USABLE_SHARE = 0.2  # of the prompts must have n >= G before their subgroups stand for all prompts
 
 
@@ -38,9 +39,11 @@ def subgroup_all_pass(successes: ArrayLike, rollouts: ArrayLike, group_size: int
     value = np.ones(k.shape)
     top, steps = (k, g) if g <= np.max(n - k, initial=0.0) else (n - g, int(np.max(n - k, initial=0.0)))
     limit = np.full(k.shape, g, dtype=np.float64) if top is k else n - k
-    for j in range(steps):
-        factor = np.maximum(top - j, 0.0) / (n - j)
-        value = np.where(j < limit, value * factor, value)
+    block = max(1, BLOCK_ENTRIES // max(1, k.size))
+    for start in range(0, steps, block):
+        j = np.arange(float(start), float(min(start + block, steps)))
+        factors = np.maximum(top[..., None] - j, 0.0) / np.maximum(n[..., None] - j, 1.0)
+        value = value * np.prod(np.where(j < limit[..., None], factors, 1.0), axis=-1)
     return value
 
 
