@@ -90,3 +90,9 @@ def test_the_version_is_one() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{__version__}"' in project
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_calibration_page_is_that_of_its_tables() -> None:
+    from figures import calibration_page
+
+    assert calibration_page.page() == calibration_page.PAGE.read_text(encoding="utf-8")
