@@ -83,7 +83,8 @@ class PassRateFit:
     @property
     def mean_pass_rate(self) -> float:
         """Mean over prompts of k/n."""
-        return self.pilot.mean_pass_rate
+        h = self._histogram
+        return float(h.prompts @ (h.successes / h.rollouts)) / h.total_prompts
 
     def mean_pass_rate_interval(self, level: float = 0.95) -> Interval:
         """Mean pass rate with its effective-n Wilson limits over prompts (theory.md, eq. 19)."""
@@ -113,7 +114,7 @@ class PassRateFit:
             level=level,
             all_pass=parts.all_pass,
             all_fail=parts.all_fail,
-            iid=float(dead_probability(self.pilot.mean_pass_rate, g)),
+            iid=float(dead_probability(self.mean_pass_rate, g)),
             plug_in=float(dead_probability(h.successes / h.rollouts, g) @ h.prompts) / h.total_prompts,
             method=parts.method,
             prompts_used=parts.prompts_used,

@@ -65,23 +65,74 @@ def main_job() -> None:
 
 
 def fitting() -> None:
-    """Beta-binomial maximum likelihood, counting included, against scipy.stats.fit; bar 200 at 1e3, 10,000 at 1e5."""
-    from scipy import stats
+    """Beta fit against scipy.stats.fit (bar 200 at 1e3, 10,000 at 1e5) and two other peers; counting apart."""
+    from scipy import optimize, stats
 
-    from grpo_plan.fitting import fit_pass_rates
+    from grpo_plan.fitting.betabinomial import fit_beta_binomial
     from grpo_plan.pilot import Pilot
 
     rng = np.random.default_rng(0)
     bounds = {"n": (8, 8), "a": (0.01, 100.0), "b": (0.01, 100.0)}
     for prompts, runs in ((1_000, 5), (100_000, 1)):
         k = rng.binomial(8, rng.beta(0.3, 0.3, prompts))
-        report(
-            f"fit, {prompts:,} prompts x 8",
-            lambda k=k: fit_pass_rates(Pilot.from_counts(k, 8)),  # type: ignore[misc]
-            "scipy.stats.fit(betabinom)",
-            lambda k=k: stats.fit(stats.betabinom, k, bounds),  # type: ignore[misc]
-            runs=runs,
-        )
+        histogram = Pilot.from_counts(k, 8).histogram()
+        peers: dict[str, Job] = {
+            "scipy.stats.fit(betabinom)": lambda k=k: stats.fit(stats.betabinom, k, bounds),  # type: ignore[misc]
+            "scipy.optimize, per-prompt likelihood": lambda k=k: optimize.minimize(  # type: ignore[misc]
+                lambda t: -stats.betabinom.logpmf(k, 8, *np.exp(t)).sum(), np.zeros(2), method="Nelder-Mead"
+            ),
+        }
+        try:
+            from betabinomial import BetaBinomial
+
+            n = np.full((1, prompts), 8)
+            peers["betabinomial, its default tolerance"] = lambda k=k, n=n: BetaBinomial().infer(k[None], n)  # type: ignore[misc]
+        except ImportError:
+            print("betabinomial is not installed: left out")
+        for name, peer in peers.items():
+            report(
+                f"Beta fit, {prompts:,} prompts x 8",
+                lambda histogram=histogram: fit_beta_binomial(histogram),  # type: ignore[misc]
+                name,
+                peer,
+                runs=runs,
+            )
+
+
+def intervals() -> None:
+    """Fit, values and intervals at six group sizes after counting, against a limit of 100 ms; bar 1."""
+    from grpo_plan.fitting import fit_pass_rates
+    from grpo_plan.pilot import Pilot
+
+    rng = np.random.default_rng(0)
+    sizes = (2, 4, 8, 16, 32, 64)
+    for name, prompts, rollouts in (
+        ("1e3 x 8", 1_000, 8),
+        ("1e5 x 16", 100_000, 16),
+        ("1e7 x 8", 10_000_000, 8),
+        ("1e3, n = 2 to 32", 1_000, 0),
+    ):
+        n = rng.integers(2, 33, prompts) if rollouts == 0 else np.full(prompts, rollouts)
+        pilot = Pilot.from_counts(rng.binomial(n, rng.beta(0.3, 0.3, prompts)), n)
+        start = time.perf_counter()
+        pilot.histogram()
+        counted = time.perf_counter() - start
+        for what, parts in (("D", False), ("D and its parts", True)):
+
+            def job(pilot: Pilot = pilot, parts: bool = parts) -> None:
+                fit = fit_pass_rates(pilot)
+                for size in sizes:
+                    d = fit.dead(size)
+                    _ = (d.interval, d.all_pass_interval, d.all_fail_interval) if parts else d.interval
+
+            limit = 0.1 + counted
+            report(
+                f"six intervals of {what}, {name}",
+                job,
+                f"limit 100 ms + {counted * 1e3:.0f} ms to count",
+                lambda limit=limit: time.sleep(limit),  # type: ignore[misc]
+                runs=5,
+            )
 
 
 def counting() -> None:
@@ -148,6 +199,7 @@ MEASUREMENTS: dict[str, Callable[[], None]] = {
     "start-up": start_up,
     "main-job": main_job,
     "fitting": fitting,
+    "intervals": intervals,
     "counting": counting,
     "memory": memory,
 }
