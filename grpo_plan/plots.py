@@ -96,14 +96,14 @@ def _draw_values(ax: Axes, fit: PassRateFit, dead: list[DeadFraction], largest: 
     x = np.array([d.group_size for d in dead])
     fails = np.array([d.all_fail for d in dead], dtype=np.float64)
     values = np.array([d.value for d in dead], dtype=np.float64)
-    limit = fit.max_measured_group_size
+    limit, counted = fit.max_measured_group_size, fit.max_counted_group_size
     ax.plot(x, fails, color=GREY, lw=1.0, ls=(0, (1, 1)), label="all-fail part")
-    measured = x <= limit if fit.family == "auto" else x < 0
+    measured = x <= counted if fit.family == "auto" else x < 0
     if measured.any():
         ax.plot(
             x[measured], values[measured], "o-", ms=4, color=INK, lw=1.2, label="measured (subgroup counts)", zorder=5
         )
-    outside = x >= limit if fit.family == "auto" else x > 0
+    outside = x >= counted if fit.family == "auto" else x > 0
     if outside.sum() > 1:
         ax.plot(
             x[outside], values[outside], color=INK, lw=1.4, ls=(0, (4, 2)), label=f"estimate ({fit.family})", zorder=4

@@ -226,9 +226,11 @@ def test_unequal_rollouts_use_the_prompts_that_have_enough() -> None:
     rng = np.random.default_rng(5)
     n = np.array([8] * 700 + [16] * 300)
     fit = fit_pass_rates(Pilot.from_counts(rng.binomial(n, rng.beta(0.4, 0.6, 1000)), n))
-    assert fit.max_measured_group_size == 16
-    assert fit.dead(8).prompts_used == 1000
-    assert fit.dead(16).prompts_used == 300
+    assert (fit.max_measured_group_size, fit.max_counted_group_size) == (16, 8)
+    assert (fit.dead(8).method, fit.dead(8).prompts_used) == ("u-statistic", 1000)
+    assert (fit.dead(16).method, fit.dead(16).prompts_used) == ("average", 1000)  # all prompts, not the 300
+    most = fit_pass_rates(Pilot.from_counts([1] * 15 + [2] * 85, [6] * 15 + [8] * 85))
+    assert (most.dead(8).method, most.dead(8).prompts_used) == ("u-statistic", 85)
     few = fit_pass_rates(Pilot.from_counts([1] * 99 + [30], [8] * 99 + [64]))
     assert few.max_measured_group_size == 8  # one prompt of a hundred does not speak for all
     assert few.dead(64).method == "average"

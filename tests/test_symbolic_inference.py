@@ -346,7 +346,7 @@ def test_eq_35_tails_are_halved_beyond_four_n_and_not_before() -> None:
 
 def test_eq_35_joined_limits_are_running_extremes_of_both_kinds() -> None:
     """Prompts with 6 rollouts are dead more often here. Mutant: Wilson limits of G alone, or of the wrong side."""
-    cells = [(0, 2, 10), (1, 2, 80), (0, 6, 20), (1, 6, 3), (6, 6, 20)]
+    cells = [(0, 2, 1), (1, 2, 19), (0, 6, 40), (1, 6, 3), (6, 6, 40)]
     fit = gp.fit_pass_rates(pilot_of_cells(cells))
     z, sizes = sp.sqrt(2) * sp.erfinv(sp.Rational(19, 20)), range(2, 7)
     wilson, alone = [], []

@@ -174,4 +174,5 @@ def model_json(fitted: PassRateFit) -> dict[str, Any]:
         "status": fitted.status.name,
         "statuses": {s.name: s.sentence for s in fitted.statuses},
         "max_measured_group_size": fitted.max_measured_group_size,
+        "max_counted_group_size": fitted.max_counted_group_size,
     }

@@ -25,8 +25,8 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto", *, population: str | int 
 
     Args:
         pilot: Counts of one policy at one temperature.
-        family: Where the values come from. ``"auto"``: the unbiased subgroup count (U-statistic) for every G that at
-            least a fifth of the prompts have rollouts for, and beyond an average of a Beta and tilted Betas, joined
+        family: Where the values come from. ``"auto"``: the unbiased subgroup count (U-statistic) for every G that
+            four fifths of the prompts have rollouts for, and beyond an average of a Beta and tilted Betas, joined
             to the count. The others answer at every G: ``"beta"``, ``"tilted-beta"``, ``"inflated-beta"`` (atoms at
             0 and 1; needs 8 rollouts per prompt) and ``"nonparametric"``. The limits never depend on it: they hold
             for any distribution.

@@ -53,6 +53,7 @@ class PointEstimator:
         spread_known: Whether some prompt has two rollouts.
         agreeing: Whether no prompt is mixed, so that only the Beta at the edge of its family fits.
         largest: Largest group size that enough prompts have rollouts for.
+        counted: Largest group size that subgroup counts answer; with unequal n it is smaller.
     """
 
     histogram: PilotHistogram = field(repr=False)
@@ -61,6 +62,7 @@ class PointEstimator:
     spread_known: bool
     agreeing: bool
     largest: int
+    counted: int
     _known: dict[int, Parts] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -135,17 +137,17 @@ class PointEstimator:
             mean = float(h.prompts @ (h.successes / h.rollouts)) / everyone
             mean = self.beta.mean if self.family == "beta" else mean
             return Parts(all_pass=mean, all_fail=1.0 - mean, method="exact", prompts_used=everyone)
-        if self.family == "auto" and g <= self.largest:
+        if self.family == "auto" and g <= self.counted:
             return self.measured(g)
         if not self.spread_known:
             return Parts(all_pass=None, all_fail=None, method="unknown", prompts_used=everyone)
         all_pass, all_fail = float(self.rates.all_pass(g)), float(self.rates.all_fail(g))
         if self.family != "auto":
             return Parts(all_pass=all_pass, all_fail=all_fail, method=self.family, prompts_used=everyone)
-        if self.largest > 1:
-            last = self.measured(self.largest)
-            all_pass = joined(last.all_pass or 0.0, all_pass, float(self.rates.all_pass(self.largest)))
-            all_fail = joined(last.all_fail or 0.0, all_fail, float(self.rates.all_fail(self.largest)))
+        if self.counted > 1:
+            last = self.measured(self.counted)
+            all_pass = joined(last.all_pass or 0.0, all_pass, float(self.rates.all_pass(self.counted)))
+            all_fail = joined(last.all_fail or 0.0, all_fail, float(self.rates.all_fail(self.counted)))
             smooth = all_pass + all_fail
             if self.nonparametric_share > 0.0 and smooth > 0.0:
                 factor = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), last.dead or 0.0) / smooth

@@ -27,6 +27,7 @@ from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.thresholds import chi_square_quantile
 from grpo_plan.fitting.uncertainty import Uncertainty
+from grpo_plan.fitting.ustatistics import COUNTED_SHARE, largest_measured_group_size
 from grpo_plan.groups import dead_probability
 from grpo_plan.passrates.discrete import DiscretePassRates
 from grpo_plan.pilot import Pilot, PilotHistogram
@@ -47,7 +48,7 @@ class PassRateFit:
         pilot: The pilot that was fitted.
         beta: The fitted Beta with its likelihood and standard errors.
         statuses: Everything that limits the fit, gravest first; ``(FitStatus.OK,)`` if nothing does.
-        max_measured_group_size: Largest G that enough prompts have rollouts for.
+        max_measured_group_size: Largest G that a fifth of the prompts have rollouts for.
         population: Prompts that the numbers speak of: None for a large pool that the pilot is a sample of, else the
             size of a finite set; the pilot's own size for a census.
     """
@@ -159,7 +160,7 @@ class PassRateFit:
         """Rollouts per prompt if sampling stops once both outcomes are seen, at most G (theory.md, eq. 34)."""
         g = as_one_group_size(max_group_size)
         points = self._points
-        known = g - 1 if points.nonparametric_share > 0.0 and g <= LONGEST_SUM else max(self.max_measured_group_size, 1)
+        known = g - 1 if points.nonparametric_share > 0.0 and g <= LONGEST_SUM else points.counted
         last = min(g - 1, known)
         values = [self.dead(t).value for t in range(1, last + 1)]
         value = None if any(v is None for v in values) else 1.0 + sum(v for v in values if v is not None)
@@ -195,6 +196,11 @@ class PassRateFit:
             values = functional.phi(rates.passing, rates.failing)
             value = self._points.blended(functional, float(rates.masses @ values))
         return self._estimate(functional, value, level)
+
+    @property
+    def max_counted_group_size(self) -> int:
+        """Largest G answered by subgroup counts: four fifths of the prompts have rollouts for it."""
+        return self._points.counted
 
     # what estimates ask for -------------------------------------------------------------------------------------
 
@@ -275,6 +281,7 @@ class PassRateFit:
             spread_known=FitStatus.SINGLE_ROLLOUT not in self.statuses,
             agreeing=bool(set(self.statuses) & set(AGREEING)),
             largest=self.max_measured_group_size,
+            counted=largest_measured_group_size(self._histogram, COUNTED_SHARE),
         )
 
     @cached_property

@@ -45,9 +45,9 @@ class Uncertainty:
         return self.points.histogram
 
     @property
-    def largest(self) -> int:
-        """Largest group size that is measured."""
-        return self.points.largest
+    def counted(self) -> int:
+        """Largest group size that subgroup counts answer."""
+        return self.points.counted
 
     @property
     def profile(self) -> ProfileLikelihood:
@@ -106,11 +106,11 @@ class Uncertainty:
     def _group_limits(self, kind: str, group_size: int, level: float, everywhere: bool) -> tuple[float, float]:
         at = GROUP_FAMILIES[kind]
         coarse = self.profile.mixing.condensed
-        if coarse and group_size <= self.largest:  # subgroup counts know more than the condensed likelihood
+        if coarse and group_size <= self.counted:  # subgroup counts know more than the condensed likelihood
             low, high = 1.0, 0.0
         else:
             low, high = self.limits(at(group_size), level, everywhere=everywhere)
-        if self.largest >= 2:
+        if self.counted >= 2:
             sizes, means, trials = self._measured_with(kind, group_size)
             if everywhere:
                 wider = simultaneous(level, self.histogram.max_rollouts).upper / chi_square_quantile(level)
@@ -118,9 +118,9 @@ class Uncertainty:
             lows, highs = wilson_limits(means, trials, level)
             low = min(low, float(lows[sizes <= group_size].min(initial=1.0)))
             high = max(high, float(highs[sizes >= group_size].max(initial=0.0)))
-            if coarse and group_size > self.largest:
+            if coarse and group_size > self.counted:
                 high = min(high, float(highs[-1]))
-        edge = FAR * self.largest
+        edge = FAR * self.points.largest
         if group_size > edge and not everywhere:  # the threshold rises there, the mean does not
             mixing, near = self.profile.mixing, at(edge)
             threshold = thresholds_for(self.histogram, near, level).upper
@@ -129,7 +129,7 @@ class Uncertainty:
 
     def _measured_with(self, kind: str, group_size: int) -> tuple[NDArray[np.int64], Floats, Floats]:
         sizes, means, trials = self._measured[kind]
-        if group_size > self.largest or group_size in sizes:
+        if group_size > self.counted or group_size in sizes:
             return sizes, means, trials
         h = self.histogram
         usable = h.rollouts >= group_size
@@ -143,9 +143,9 @@ class Uncertainty:
 
     @cached_property
     def _measured(self) -> dict[str, tuple[NDArray[np.int64], Floats, Floats]]:
-        """Group sizes, means and effective trials (eq. 19) of each family, from 2 to the largest measured G."""
+        """Group sizes, means and effective trials (eq. 19) of each family, from 2 to the largest counted G."""
         h = self.histogram
-        largest = self.largest if h.prompts.size * self.largest <= FULL_CURVE else min(self.largest, SHORT_CURVE)
+        largest = self.counted if h.prompts.size * self.counted <= FULL_CURVE else min(self.counted, SHORT_CURVE)
         passes, fails = subgroup_curves(h.successes, h.rollouts, largest)
         sizes = np.arange(1, largest + 1)
         weights = np.where(h.rollouts[:, None] >= sizes, h.prompts[:, None], 0).astype(np.float64)

@@ -11,7 +11,8 @@ from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
 BLOCK_ENTRIES = 1_000_000
-USABLE_SHARE = 0.2  # of the prompts must have n >= G before their subgroups stand for all prompts
+USABLE_SHARE = 0.2  # of the prompts must have n >= G for G to count as measured
+COUNTED_SHARE = 0.8  # of the prompts must have n >= G for their subgroups to answer for all prompts
 
 
 def subgroup_all_pass(successes: ArrayLike, rollouts: ArrayLike, group_size: int) -> Floats:
@@ -117,8 +118,8 @@ def subgroup_pmf(successes: NDArray[np.int64], rollouts: NDArray[np.int64], grou
     return normal
 
 
-def largest_measured_group_size(histogram: PilotHistogram) -> int:
-    """Largest G for which at least `USABLE_SHARE` of the prompts have G or more rollouts."""
+def largest_measured_group_size(histogram: PilotHistogram, share: float = USABLE_SHARE) -> int:
+    """Largest G for which at least this share of the prompts have G or more rollouts."""
     order = np.argsort(histogram.rollouts)[::-1]
     covered = np.cumsum(histogram.prompts[order]) / histogram.total_prompts
-    return int(histogram.rollouts[order][int(np.searchsorted(covered, USABLE_SHARE - 1e-12))])
+    return int(histogram.rollouts[order][int(np.searchsorted(covered, share - 1e-12))])
