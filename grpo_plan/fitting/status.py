@@ -12,7 +12,10 @@ class FitStatus(Enum):
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."
     SINGLE_ROLLOUT = "One rollout per prompt shows the mean pass rate only; take at least 2, better 8, per prompt."
-    FEW_ROLLOUTS = "Fewer than a fifth of the prompts have two or more rollouts: no D(G) is measured, every one rests on a smooth fit."
+    FEW_ROLLOUTS = (
+        "Fewer than a fifth of the prompts have two or more rollouts: no D(G) is measured, every one rests on a "
+        "smooth fit."
+    )
     ALL_DEAD = "Every prompt's rollouts agree: there is no mixed prompt to learn the spread of pass rates from."
     TOO_FEW_PROMPTS = "Under 30 prompts: intervals are rough and a fitted shape means little."
     UNDERDISPERSED = (
