@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/choosing.md", "docs/json.md", "docs/design.md", "docs/theory.md", "docs/calibration.md")
+PAGES = (
+    "README.md",
+    "docs/choosing.md",
+    "docs/json.md",
+    "docs/design.md",
+    "docs/theory.md",
+    "docs/calibration.md",
+    "docs/python.md",
+)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 

@@ -42,6 +42,7 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "savefig.dpi": 160,
 }
 MAX_BARS = 64
+STRIDE = 4
 ONE_ATOM = 0.012  # radians of arcsin sqrt p: three steps of the grid
 
 
@@ -108,8 +109,8 @@ def _draw_values(ax: Axes, fit: PassRateFit, dead: list[DeadFraction], largest: 
         ax.plot(
             x[outside], values[outside], color=INK, lw=1.4, ls=(0, (4, 2)), label=f"estimate ({fit.family})", zorder=4
         )
-    beyond = [d for d in dead if d.group_size > limit]
-    if len(beyond) > 1:
+    beyond = [d for d in dead if d.group_size > limit][::STRIDE] + dead[-1:]  # each costs two linear programs
+    if dead[-1].group_size > limit:
         ends = np.array([d.identified for d in beyond])
         ax.fill_between(
             [d.group_size for d in beyond], *ends.T, facecolor="none", edgecolor=INK, alpha=0.55, hatch="////", lw=0,

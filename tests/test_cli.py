@@ -121,7 +121,9 @@ def test_fit_text_says_what_each_number_is(run: Run, example_file: Path) -> None
     assert "16 0.332 [0.281, 0.373] 0.290 [0.247, 0.327] 0.042 [0.020, 0.063]" in words
     assert "0.193 [0.037, 0.347]*" in answer.out
     assert "* EXTRAPOLATED: beyond twice the pilot's 8 rollouts" in " ".join(answer.out.split())
-    assert "n = 8 cannot tell D(64): between 0.04 and 0.35; 32 rollouts per prompt" in " ".join(answer.out.split())
+    assert "This pilot (n = 8) cannot tell D(64): between 0.04 and 0.35; 32 rollouts per prompt" in " ".join(
+        answer.out.split()
+    )
     assert "11 times too low" in answer.out
     assert "reward = 'reward'" in answer.err
     assert max(map(len, answer.out.splitlines())) <= 80

@@ -85,7 +85,7 @@ def test_a_first_pilot_is_a_prior(example_fit: PassRateFit) -> None:
         (
             {"prior": (0.3, 0.3), "target_group_size": 32, "rollouts_per_prompt": [2, 4]},
             InfeasiblePlanError,
-            r"No pilot with 2, 4 rollouts per prompt reaches a half-width of 0.03 at G = 32",
+            r"No pilot with 2, 4 rollouts per prompt reaches a half-width of 0.03 at G = 32. The narrowest has 0.15",
         ),
         ({"prior": (0.3, 0.3), "target_group_size": 8, "max_prompts": 30}, InfeasiblePlanError, "at most 30 prompts"),
         ({"prior": (0.3, 0.3), "target_group_size": 8, "rollouts_per_prompt": []}, DomainError, "rollouts_per_prompt"),
@@ -107,12 +107,16 @@ def test_advice_names_a_pilot_that_could_tell() -> None:
     assert advice(fit, 8) is None
     text = advice(fit, 64)
     assert text is not None
-    assert text.startswith("n = 4 cannot tell D(64): between 0.04 and 0.59; 32 rollouts per prompt would give about")
+    assert text.startswith(
+        "This pilot (n = 4) cannot tell D(64): between 0.04 and 0.59; 32 rollouts per prompt, with as many"
+    )
     low, high = (float(word) for word in text.rstrip(".").split("about ")[1].split(" to "))
     d = fit.dead(64)
     assert low < (d.value or 0) < high
     assert high - low <= 0.1 + 1e-9
-    assert advice(fit_pass_rates(pilot_of((60, 0, 0, 0, 40))), 64) == "n = 4 cannot tell D(64): between 0.55 and 1.00."
+    assert advice(fit_pass_rates(pilot_of((60, 0, 0, 0, 40))), 64) == (
+        "This pilot (n = 4) cannot tell D(64): between 0.55 and 1.00."
+    )
 
 
 # --- the usual estimates side by side -------------------------------------------------------------------------------
@@ -153,13 +157,17 @@ def test_pilot_size_command(run: Run, example_file: Path) -> None:  # noqa: F811
     text = run(
         "pilot-size", "--beta", "0.3,0.3", "--group-size", 32, "--half-width", 0.05, "--max-prompts", "1,000"
     ).out
-    assert "more prompts needed" in text
+    assert "with all allowed" in text
     assert "open for ever" in text
     assert max(map(len, text.splitlines())) <= 80
     assert run("pilot-size").code == 2
     assert run("pilot-size", example_file, "--beta", "1,1").code == 2
     assert "two numbers with a comma" in run("pilot-size", "--beta", "1").err
     assert run("pilot-size", "--beta", "0.3,0.3", "--max-prompts", 20).code == 3
+    few = document(run("pilot-size", "--beta", "0.3,0.3", "--max-rollouts", "9e3", "--half-width", 0.06, "--json"))
+    assert few["recommended"]["rollouts"] <= 9000
+    assert all(o["rollouts"] is None or o["rollouts"] <= 9000 for o in few["options"])
+    assert "The narrowest has" in run("pilot-size", "--beta", "0.3,0.3", "--max-rollouts", "1e3").err
 
 
 def test_compare_command(run: Run, example_file: Path) -> None:  # noqa: F811

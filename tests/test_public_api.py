@@ -27,16 +27,16 @@ FUNCTIONS = {
         "rollouts_per_prompt where skip_malformed progress"
     ),
     "read_independence": (
-        "source session text level prompt reward n k pass_rate stratum temperature response_tokens policy "
+        "source session text order level prompt reward n k pass_rate stratum temperature response_tokens policy "
         "pass_threshold rollouts_per_prompt where skip_malformed progress"
     ),
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
-    "fit_pass_rates": "pilot family population",
+    "fit_pass_rates": "pilot family population independence",
     "compare_estimates": "fit group_sizes level",
     "identified_range": "frequencies functional",
-    "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts",
+    "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts max_rollouts",
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
     "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),

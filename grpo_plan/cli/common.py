@@ -38,6 +38,9 @@ class OutputFormat(StrEnum):
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="Output: text or json.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+PopulationOption = Annotated[
+    str, typer.Option(help="sample (prompts from a large pool), census (exactly these) or a number of prompts.")
+]
 LevelOption = Annotated[float, typer.Option(help="Confidence level of the intervals, in (0, 1).")]
 
 
@@ -72,13 +75,13 @@ class PilotRequest:
         _tell_of(pilot)
         return pilot
 
-    def read_checked(self, session: str | None, text: str | None, level: float) -> IndependenceReport:
+    def read_checked(self, session: str | None, text: str | None, order: bool, level: float) -> IndependenceReport:
         """Read it and check that the rollouts of a prompt are independent."""
         from grpo_plan.readers.independence_reader import read_independence
 
         with _Progress(self.sources) as progress:
             report = read_independence(
-                self.sources, session=session, text=text, level=level, progress=progress, **self.options
+                self.sources, session=session, text=text, order=order, level=level, progress=progress, **self.options
             )
         _tell_of(report.pilot)
         for note in report.notes:
@@ -186,6 +189,23 @@ def parse_whole(text: str, name: str) -> int:
     raise DomainError(f"{name} must be a whole number, e.g. 2000000 or 2e6; got {text!r}.")
 
 
+def parse_population(text: str) -> str | int:
+    """``sample``, ``census`` or a number of prompts.
+
+    >>> parse_population("Census"), parse_population("5,000")
+    ('census', 5000)
+    """
+    word = text.strip().lower()
+    if word in ("sample", "census"):
+        return word
+    try:
+        return parse_whole(text, "--population")
+    except DomainError:
+        raise DomainError(
+            f"--population must be sample, census or a number of prompts, e.g. 5000; got {text!r}."
+        ) from None
+
+
 def optional_whole(text: str | None, name: str) -> int | None:
     """`parse_whole`, or None if nothing was given."""
     return None if text is None else parse_whole(text, name)
@@ -234,9 +254,17 @@ def say(out: Console, text: str, indent: str = "") -> None:
 
 
 def print_table(out: Console, table: Table) -> None:
-    """A table without the blanks that pad its last column."""
+    """A table without the blanks that pad its last column; one too wide gets narrower gaps, then longer lines."""
+    from rich.measure import Measurement
+
+    wide = Measurement.get(out, out.options.update(max_width=10_000), table).maximum
+    if wide > PAGE_WIDTH:
+        table.padding = (0, 1, 0, 0)
+        wide = Measurement.get(out, out.options.update(max_width=10_000), table).maximum
+    width, out.width = out.width, max(PAGE_WIDTH, wide)
     with out.capture() as captured:
         out.print(table)
+    out.width = width
     out.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 

@@ -12,8 +12,9 @@ from grpo_plan.cli.common import (
     LevelOption,
     OutputFormat,
     PilotRequest,
+    PopulationOption,
     parse_group_sizes,
-    parse_whole,
+    parse_population,
     reads_pilot,
     tell,
     write_json,
@@ -41,10 +42,7 @@ def fit(
     family: Annotated[
         str, typer.Option(help="auto, or one part: beta, tilted-beta, inflated-beta, nonparametric.")
     ] = "auto",
-    population: Annotated[
-        str,
-        typer.Option(help="sample (prompts from a large pool), census (exactly these) or a number of prompts."),
-    ] = "sample",
+    population: PopulationOption = "sample",
     compare: Annotated[
         bool, typer.Option("--compare", help="Show the usual estimates side by side, and how each errs.")
     ] = False,
@@ -52,10 +50,14 @@ def fit(
         bool, typer.Option("--simultaneous", help="Intervals that hold at all group sizes at once.")
     ] = False,
     session_column: Annotated[
-        str | None, typer.Option(help="Column of a seed, run or half: test whether rollouts depend on it.")
+        str | None,
+        typer.Option(help="Column of a seed, run or half: test whether rollouts depend on it."),
     ] = None,
     check_order: Annotated[
-        bool, typer.Option("--check-order", help="Test whether rollouts depend on their order in the file.")
+        bool,
+        typer.Option(
+            "--check-order", help="Test whether rollouts depend on their order in the file; not with sessions."
+        ),
     ] = False,
     text_column: Annotated[
         str | None, typer.Option(help="Column of the completion text: count repeats within a prompt.")
@@ -71,14 +73,15 @@ def fit(
     from grpo_plan.fitting.fit import fit_pass_rates
 
     sizes = parse_group_sizes(group_sizes)
-    pool = population if population in ("sample", "census") else parse_whole(population, "--population")
+    pool = parse_population(population)
     if check_order and session_column is not None:
         raise DomainError("--check-order and --session-column exclude each other: give one.")
     checks = None
     if check_order or session_column is not None or text_column is not None:
-        checks = request.read_checked(session_column, text_column, level)
+        checks = request.read_checked(session_column, text_column, check_order, level)
     pilot = request.read() if checks is None else checks.pilot
-    fitted = fit_pass_rates(pilot, family=family, population=pool)
+    verdict = None if checks is None else checks.verdict
+    fitted = fit_pass_rates(pilot, family=family, population=pool, independence=verdict)
     dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
     strata = [] if isinstance(pool, int) else _by_stratum(fitted, sizes, level, simultaneous)
     rows = _comparisons(fitted, sizes, level) if compare else []

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from grpo_plan.cli.common import console, one_line, percent, print_table, say
 from grpo_plan.cli.numbers import marked, plural, rate, with_interval
-from grpo_plan.fitting.comparison import ERRORS, Comparison
+from grpo_plan.fitting.comparison import ERRORS, MEANINGS, Comparison
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
@@ -48,13 +48,19 @@ def print_fit(
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     if fitted.population is not None:
         say(out, _population_line(fitted), "For     ")
-    say(out, _beta_line(fitted), "Beta    ")
+    if fitted.family == "auto":
+        say(out, _beta_line(fitted), "Beta    ")
+    else:
+        say(out, f"values from the {fitted.family} fit at every G; the intervals are those of any family", "Family  ")
     for status in fitted.statuses:
         say(out, f"{status.name}: {status.sentence}", "Status  ")
-    for sentence in () if checks is None else checks.sentences:
-        say(out, sentence, "Checked ")
+    if checks is not None:
+        for i, sentence in enumerate(checks.sentences):
+            say(out, f"{checks.verdict.name}: {sentence}" if i == 0 else sentence, "Checked ")
     at_once = ", all at once" if dead[0].simultaneous else ""
-    out.print(f"\nDead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals{at_once})\n")
+    out.print("")
+    say(out, f"Dead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals{at_once})")
+    out.print("")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, side in (
         ("G", "right"),
@@ -83,7 +89,7 @@ def _cells(d: DeadFraction) -> list[str]:
         (d.all_fail, *d.all_fail_interval),
         (d.all_pass, *d.all_pass_interval),
     ]
-    texts = [with_interval(*cell) for cell in cells]
+    texts = [with_interval(*cell).replace("unknown", "?") for cell in cells]
     return [marked(texts[0], d), *texts[1:]]
 
 
@@ -111,45 +117,55 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction], level: float) -> l
     largest, mean = fitted.max_measured_group_size, fitted.mean_pass_rate
     lines = [f"i.i.d.: p^G + (1-p)^G at the mean pass rate {mean:.3f}, the formula that people plan with."]
     compared = [d for d in dead if 1 < d.group_size <= min(largest, 16) and d.value is not None and d.iid > 0.0]
-    if compared and (ratio := (compared[-1].value or 0.0) / compared[-1].iid) >= 1.05:
+    if (
+        compared
+        and compared[-1].iid < compared[-1].low
+        and (ratio := (compared[-1].value or 0.0) / compared[-1].iid) > 1
+    ):
         times = f"{ratio:.2g}" if ratio < 100 else "over 100"
         lines[0] += (
             f" Here it is {times} times too low at G = {compared[-1].group_size}, because prompts differ (Jensen)."
         )
     partial = [d for d in dead if d.method == "u-statistic" and d.prompts_used < fitted.pilot.prompts]
     if partial:
-        d = partial[-1]
-        lines.append(
-            f"D({d.group_size}) comes from {d.prompts_used:,} of {fitted.pilot.prompts:,} prompts, those with at least "
-            f"{d.group_size} rollouts."
-        )
+        each = ", ".join(f"D({d.group_size}) from {d.prompts_used:,}" for d in partial)
+        lines.append(f"Counted on the prompts with enough rollouts, of {fitted.pilot.prompts:,}: {each}.")
     found = {d.status for d in dead}
     if FitStatus.EXTRAPOLATED in found:
         lines.append(
             f"* EXTRAPOLATED: beyond twice the pilot's {plural(largest, 'rollout')} per prompt. The interval holds for "
-            "any mix of pass rates; the value inside it assumes a smooth one."
+            "any mix of pass rates; " + _value_rests_on(fitted)
         )
     if FitStatus.BEYOND_REACH in found:
         lines.append("! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.")
-    if dead and (text := advice(fitted, dead[-1].group_size, level)):
+    if dead and not dead[-1].simultaneous and (text := advice(fitted, dead[-1].group_size, level)):
         lines.append(text)
     return lines
+
+
+def _value_rests_on(fitted: PassRateFit) -> str:
+    if fitted.family != "auto":
+        return f"the value is that of the {fitted.family} fit alone."
+    if fitted.nonparametric_share > 0.5:
+        return "no smooth distribution fits this pilot, so the value is the middle of the interval."
+    return "the value inside it assumes a smooth one."
 
 
 def _print_comparison(out: Any, rows: list[Comparison]) -> None:
     out.print("\nThe usual estimates of D(G), side by side\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("G", justify="right", no_wrap=True)
-    for name in COMPARED:
+    for name in (*COMPARED, "interval"):
         table.add_column(name, no_wrap=True)
     for row in rows:
         values = [getattr(row, field) for field in COMPARED.values()]
         cells = [rate(v.value if isinstance(v, DeadFraction) else v) if v is not None else "-" for v in values]
-        table.add_row(str(row.group_size), *cells)
+        low, high = row.default.interval
+        table.add_row(str(row.group_size), *cells, f"[{low:.3f}, {high:.3f}]")
     print_table(out, table)
     out.print()
     for name, field in COMPARED.items():
-        say(out, ERRORS[field], f"  {name:11}")
+        say(out, f"{MEANINGS[field]}: {ERRORS[field]}", f"  {name:11}")
 
 
 def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFraction]]], level: float) -> None:

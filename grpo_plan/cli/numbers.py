@@ -11,6 +11,8 @@ from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.readers.independence_reader import IndependenceReport
 
+HUGE = 10_000_000
+
 
 def rate(value: float | None) -> str:
     """A share with three decimals; small ones in scientific form; unknown in words.
@@ -54,6 +56,15 @@ def few(value: float) -> str:
     ('3.8', '74.4', '336')
     """
     return f"{value:,.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
+def short_count(value: float) -> str:
+    """A whole number for a table column: in full, or with three digits where it is huge.
+
+    >>> short_count(2000), short_count(7_812_500_000)
+    ('2,000', '7.81e9')
+    """
+    return f"{value:,.0f}" if value < HUGE else f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
 
 
 def few_at_least(value: float) -> str:

@@ -23,6 +23,8 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.errors import DomainError
 
+ROUGH = 0.3  # width of a prior's own interval from which it is called so
+
 if TYPE_CHECKING:
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize
 
@@ -43,6 +45,7 @@ def pilot_size(
         str | None, typer.Option(help="Rollouts per prompt to try, comma separated. Default: 2, 4, ... 2 G.")
     ] = None,
     max_prompts: Annotated[str | None, typer.Option(help="Prompts that there are.")] = None,
+    max_rollouts: Annotated[str | None, typer.Option(help="Rollouts that the pilot may cost.")] = None,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
@@ -66,6 +69,7 @@ def pilot_size(
         level=level,
         rollouts_per_prompt=None if try_rollouts is None else parse_group_sizes(try_rollouts),
         max_prompts=optional_whole(max_prompts, "--max-prompts"),
+        max_rollouts=optional_whole(max_rollouts, "--max-rollouts"),
     )
     if json or format is OutputFormat.JSON:
         write_json("pilot-size", _document(plan))
@@ -98,6 +102,7 @@ def _document(plan: PilotPlan) -> dict[str, Any]:
         "half_width": plan.half_width,
         "level": plan.level,
         "expected_dead": plan.expected_dead,
+        "expected_dead_interval": list(plan.expected_dead_interval) if plan.expected_dead_interval else None,
         "prior": plan.prior,
         "recommended": _option_json(plan.recommended),
         "options": [_option_json(option) for option in plan.options],
@@ -114,7 +119,13 @@ def _print(plan: PilotPlan) -> None:
         f"D({plan.group_size}) to +-{plan.half_width:g} ({percent(plan.level)}).",
         "Pilot   ",
     )
-    say(out, f"pass rates {plan.prior}; D({plan.group_size}) = {plan.expected_dead:.3f} there", "Prior   ")
+    known = ""
+    if plan.expected_dead_interval is not None:
+        low, high = plan.expected_dead_interval
+        known = f" [{low:.3f}, {high:.3f}]"
+        if high - low > ROUGH:
+            known += "; that is little to plan on: take a part of this pilot first, then ask again"
+    say(out, f"pass rates {plan.prior}; D({plan.group_size}) = {plan.expected_dead:.3f}{known} there", "Prior   ")
     out.print("\nFewest prompts at each number of rollouts per prompt\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("n", "prompts", "rollouts", f"expected interval of D({plan.group_size})"):
@@ -122,7 +133,7 @@ def _print(plan: PilotPlan) -> None:
     for option in plan.options:
         count = "-" if option.prompts is None else f"{option.prompts:,}"
         total = "-" if option.rollouts is None else f"{option.rollouts:,}"
-        note = "" if option.prompts is not None else "  more prompts needed" if option.settles else "  open for ever"
+        note = "" if option.prompts is not None else "  with all allowed" if option.settles else "  open for ever"
         first = f"> {option.rollouts_per_prompt}" if option is best else str(option.rollouts_per_prompt)
         table.add_row(first, count, total, f"[{option.low:.3f}, {option.high:.3f}]{note}")
     print_table(out, table)
@@ -131,6 +142,7 @@ def _print(plan: PilotPlan) -> None:
         out,
         "Rule: n = G rollouts per prompt, or G/2. With n below G the pilot must guess at what it did not see; with n = "
         "G/4 or less it takes very many prompts, or none suffice (open for ever: infinitely many prompts leave this "
-        "range). With n above G, rollouts go into prompts that are already known.",
+        "range). With n above G, rollouts go into prompts that are already known. With all allowed: what the most "
+        "prompts allowed would give.",
         "  ",
     )

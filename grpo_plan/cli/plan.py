@@ -12,8 +12,10 @@ from grpo_plan.cli.common import (
     LevelOption,
     OutputFormat,
     PilotRequest,
+    PopulationOption,
     optional_whole,
     parse_group_sizes,
+    parse_population,
     reads_pilot,
     write_json,
 )
@@ -45,6 +47,7 @@ def plan(
     max_dead: Annotated[float, typer.Option(help="Limit of the max-dead objective.")] = 0.4,
     prompt_cost: Annotated[float, typer.Option(help="Fixed cost of a prompt, in rollouts.")] = 0.0,
     coherence: Annotated[float, typer.Option(help="Mean cosine of the gradients of two prompts.")] = 0.0,
+    population: PopulationOption = "sample",
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
@@ -61,6 +64,7 @@ def plan(
     from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.planning.group_size import plan_group_size
 
+    pool = parse_population(population)
     budget = Budget(
         rollouts=optional_whole(budget_rollouts, "--budget-rollouts"),
         steps=optional_whole(steps, "--steps"),
@@ -72,7 +76,7 @@ def plan(
         "max_dead": max_dead, "group_sizes": parse_group_sizes(group_sizes) if group_sizes else None,
         "cost": CostModel(prompt_rollouts=prompt_cost), "coherence": coherence, "level": level,
     }  # fmt: skip
-    chosen = plan_group_size(fit_pass_rates(request.read()), **options)  # type: ignore[arg-type]
+    chosen = plan_group_size(fit_pass_rates(request.read(), population=pool), **options)  # type: ignore[arg-type]
     if json or format is OutputFormat.JSON:
         write_json("plan", _document(chosen, level))
     else:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from grpo_plan.cli.common import console, percent, print_table, say
 from grpo_plan.cli.fit_text import pilot_line
-from grpo_plan.cli.numbers import chance, few, few_at_least, marked, plural, rate, with_interval
+from grpo_plan.cli.numbers import HUGE, chance, few, few_at_least, marked, plural, rate, short_count, with_interval
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Plan, PlannedDesign
 
@@ -172,9 +172,10 @@ def _frontier_row(planned: PlannedDesign, chosen: Plan, steps: bool, risky: bool
     mixed, d, design = planned.batch.mixed_groups, planned.dead, planned.design
     row = [
         f"> {d.group_size}" if planned is chosen.recommended else str(d.group_size),
-        f"{design.steps if steps else design.prompts_per_step:,}",
+        short_count(design.steps or 0 if steps else design.prompts_per_step),
         marked(with_interval(d.value, d.low, d.high), d),
-        f"{few(mixed.mean)} ({mixed.p05:,.0f}-{mixed.p95:,.0f})",
+        f"{few(mixed.mean) if mixed.mean < HUGE else short_count(mixed.mean)} "
+        f"({short_count(mixed.p05)}-{short_count(mixed.p95)})",
     ]
     if risky:
         row.append(chance(planned.batch.dead_batch_probability))

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from grpo_plan.cli.common import LevelOption, PilotRequest, reads_pilot, tell
+from grpo_plan.cli.common import (
+    LevelOption,
+    PilotRequest,
+    PopulationOption,
+    parse_population,
+    reads_pilot,
+    tell,
+)
 from grpo_plan.errors import DomainError
 
 KINDS = ("both", "dead", "pass-rates")
@@ -24,6 +31,7 @@ def plot(
     output: Annotated[str, typer.Option("--output", "-o", help="Picture to write: .png, .svg or .pdf.")] = "pilot.png",
     kind: Annotated[str, typer.Option(help="both, dead (dead fraction against G) or pass-rates.")] = "both",
     max_group_size: Annotated[int, typer.Option(help="Largest G shown.")] = 64,
+    population: PopulationOption = "sample",
     level: LevelOption = 0.95,
 ) -> None:
     """Draw the dead fraction against the group size, and the pass rates of the pilot.
@@ -42,5 +50,10 @@ def plot(
         raise DomainError(f"--output {output} is no regular file. Give another name.")
     if request.holds(target):
         raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
-    draw_pilot(fit_pass_rates(request.read()), target, kind=kind, max_group_size=max_group_size, level=level)
+    if not target.parent.is_dir():
+        raise DomainError(f"--output {output} cannot be written (no such folder). Give another place.")
+    pool = parse_population(population)
+    draw_pilot(
+        fit_pass_rates(request.read(), population=pool), target, kind=kind, max_group_size=max_group_size, level=level
+    )
     tell(f"{output} written.")

@@ -13,13 +13,21 @@ from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 
 JEFFREYS = 0.5
+MEANINGS = {
+    "iid": "p^G + (1-p)^G at the mean pass rate",
+    "plug_in": "the same at each prompt's k/n, averaged",
+    "jeffreys": "the same, averaged over each prompt's posterior (prior Beta(1/2, 1/2))",
+    "beta": "one Beta distribution for all prompts",
+    "u_statistic": "subgroups of G among the n rollouts, counted",
+    "default": "subgroups up to n, averaged smooth fits beyond",
+}
 ERRORS = {
     "iid": "too low for every F whose prompts differ (Jensen)",
     "plug_in": "too high for every F (k/n spreads more than p does)",
     "jeffreys": "no fixed sign: too low where many prompts sit at the ends, too high where pass rates are alike",
     "beta": "no fixed sign: too low beyond n where some prompts never or always pass",
     "u_statistic": "none: unbiased for every F, up to n",
-    "default": "none up to n; beyond n as small as a smooth F allows",
+    "default": "no bias up to n, unknown sign beyond; the interval holds either way",
 }
 
 

@@ -45,6 +45,11 @@ class LimitsSource(Protocol):
         """What a number at this G can and cannot say."""
 
 
+def _shown(value: float | None, limits: Limits, level: float) -> str:
+    known = "unknown" if value is None else f"{value:.4g}"
+    return f"{known} [{limits[0]:.4g}, {limits[1]:.4g}] ({100 * level:.6g} %)"
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeadFraction:
     """Expected share of dead groups at one group size, and its two parts.
@@ -102,6 +107,10 @@ class DeadFraction:
     def all_fail_interval(self) -> Limits:
         """Confidence limits of ``all_fail``."""
         return self._source.group_limits("all-fail", self.group_size, self.level, self.simultaneous)
+
+    def __str__(self) -> str:
+        """Value, limits and status in one line."""
+        return f"D({self.group_size}) = {_shown(self.value, self.interval, self.level)}, {self.status.name}"
 
     @property
     def mixed(self) -> float | None:
@@ -167,6 +176,10 @@ class Estimate:
     def high(self) -> float:
         """Upper confidence limit."""
         return self.interval[1]
+
+    def __str__(self) -> str:
+        """Value and limits in one line."""
+        return f"{self.name} = {_shown(self.value, self.interval, self.level)}"
 
     @cached_property
     def identified(self) -> Limits:

@@ -10,6 +10,7 @@ from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.ustatistics import largest_measured_group_size
+from grpo_plan.independence.verdict import IndependenceVerdict
 from grpo_plan.pilot import Pilot, PilotHistogram
 
 FAMILIES = ("auto", "beta", "tilted-beta", "inflated-beta", "nonparametric")
@@ -20,7 +21,13 @@ UNEVEN_Z = 4.0
 MIN_PAIRS = 20.0
 
 
-def fit_pass_rates(pilot: Pilot, family: str = "auto", *, population: str | int = "sample") -> PassRateFit:
+def fit_pass_rates(
+    pilot: Pilot,
+    family: str = "auto",
+    *,
+    population: str | int = "sample",
+    independence: IndependenceVerdict | None = None,
+) -> PassRateFit:
     """Fit the distribution of pass rates over prompts.
 
     Args:
@@ -32,6 +39,7 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto", *, population: str | int 
             for any distribution.
         population: What the limits speak of. ``"sample"``: a large pool from which the prompts were drawn.
             ``"census"``: exactly these prompts. A number: a finite set of that many prompts, these among them.
+        independence: Verdict of a check of this pilot's rollouts; an alarm becomes the gravest status.
 
     Returns:
         A `PassRateFit`. Pilots that determine little are fitted all the same; ``statuses`` says what is missing.
@@ -66,11 +74,17 @@ def fit_pass_rates(pilot: Pilot, family: str = "auto", *, population: str | int 
         family=family,
         pilot=pilot,
         beta=fit_beta_binomial(histogram),
-        statuses=_statuses(histogram),
+        statuses=_with_verdict(_statuses(histogram), independence),
         max_measured_group_size=largest,
         population=size,
         _histogram=histogram,
     )
+
+
+def _with_verdict(statuses: tuple[FitStatus, ...], verdict: IndependenceVerdict | None) -> tuple[FitStatus, ...]:
+    if verdict is None or not verdict.alarm:
+        return statuses
+    return (FitStatus.DEPENDENT, *(s for s in statuses if s is not FitStatus.OK))
 
 
 def _population(population: object, prompts: int) -> int | None:
@@ -80,7 +94,7 @@ def _population(population: object, prompts: int) -> int | None:
     if population == "census":
         return prompts
     if isinstance(population, str):
-        raise DomainError(f"population must be sample, census or a number of prompts; got {population!r}.")
+        raise DomainError(f"population must be sample, census or a number of prompts, e.g. 5000; got {population!r}.")
     size = as_count(population, "population")
     if size < prompts:
         raise DomainError(f"population must be at least the pilot's {prompts:,} prompts; got {size:,}.")

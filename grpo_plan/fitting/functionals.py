@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan.errors import DomainError
 from grpo_plan.fitting.ustatistics import subgroup_all_fail, subgroup_all_pass
 from grpo_plan.passrates.discrete import power
 
@@ -74,7 +75,13 @@ def custom(function: Callable[[Floats], Floats], name: str, pushed_up_by: str = 
     """Mean of any function of the pass rate; it has no kernel."""
 
     def phi(p: Floats, q: Floats) -> Floats:
-        return np.broadcast_to(np.asarray(function(p), dtype=np.float64), p.shape)
+        try:
+            return np.broadcast_to(np.asarray(function(p), dtype=np.float64), p.shape)
+        except (TypeError, ValueError) as error:
+            raise DomainError(
+                f"{name}: the function must take an array of pass rates and give as many numbers ({error}). Use "
+                "np.where instead of if."
+            ) from None
 
     def kernel(k: Floats, n: Floats) -> Floats:
         raise NotImplementedError(name)
@@ -95,7 +102,8 @@ def stopping_cost(max_group_size: int) -> Functional:
             total = total + (1.0 if t == 1 else subgroup_all_pass(k, n, t) + subgroup_all_fail(k, n, t))
         return total
 
-    return Functional(name=f"stopping cost({g})", degree=max(g - 1, 1), phi=phi, kernel=kernel, pushed_up_by="dead")
+    # degree 1: no raised threshold far beyond n, since most of the sum is near and the cost must not fall with G
+    return Functional(name=f"stopping cost({g})", degree=1, phi=phi, kernel=kernel, pushed_up_by="dead")
 
 
 def jensen_gap(group_size: int, mean: float) -> Functional:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._validate import as_one_group_size
 from grpo_plan.errors import DomainError
-from grpo_plan.fitting.functionals import Functional
+from grpo_plan.fitting.functionals import Functional, custom, dead
 from grpo_plan.fitting.mixing import arcsine_grid, binomial_likelihood, log_coefficients, log_peak
 from grpo_plan.passrates.discrete import DiscretePassRates
 
@@ -15,24 +18,27 @@ SMALLEST_FREQUENCY = 1e-10
 MOST_CONSTRAINTS = 64  # rollouts taken into account; more narrow the range, but by less than is shown
 
 
-def identified_range(frequencies: ArrayLike, functional: Functional) -> tuple[float, float]:
+def identified_range(
+    frequencies: ArrayLike, functional: int | Functional | Callable[[Floats], Floats]
+) -> tuple[float, float]:
     """Smallest and largest mean over all F that give exactly these frequencies of k = 0..n.
 
     Args:
         frequencies: Share of prompts with k passes, shape (n + 1,), sum 1.
-        functional: The mean.
+        functional: A group size G for D(G), or a function of an array of pass rates.
 
     Raises:
         DomainError: No distribution of pass rates gives these frequencies.
 
-    >>> from grpo_plan.fitting.functionals import dead
-    >>> low, high = identified_range([0.5, 0.0, 0.5], dead(8))
+    >>> low, high = identified_range([0.5, 0.0, 0.5], 8)
     >>> round(low, 6), round(high, 6)
     (1.0, 1.0)
     """
     shares = np.asarray(frequencies, dtype=np.float64)
     if shares.ndim != 1 or shares.size < 2 or not np.all(shares >= 0.0) or abs(float(shares.sum()) - 1.0) > 1e-9:
         raise DomainError("frequencies must be shares of k = 0..n with a sum of 1, n at least 1.")
+    if not isinstance(functional, Functional):
+        functional = custom(functional, "mean") if callable(functional) else dead(as_one_group_size(functional))
     p, q = arcsine_grid()
     found = _range(_table(shares.size - 1, p, q), shares, functional.phi(p, q))
     if found is None:

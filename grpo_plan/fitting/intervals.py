@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_level
 
 Floats = NDArray[np.float64]
+LEAST_WITHIN = 0.02  # share of the variance that a census always leaves
 PSEUDO_PROMPTS = 2.0  # prompts of the largest possible variance added to the sample variance
 
 
@@ -61,17 +62,22 @@ def effective_trials(mean: Floats, spread: Floats, prompts: Floats) -> Floats:
     return np.maximum(trials, 1.0)
 
 
-def mean_interval(values: Floats, weights: NDArray[np.int64], level: float) -> Interval:
+def mean_interval(values: Floats, weights: NDArray[np.int64], level: float, *, between: float = 0.0) -> Interval:
     """Mean over prompts and its effective-n Wilson limits.
 
     Args:
         values: One value in [0, 1] for each (n, k) cell, shape (C,).
         weights: Prompts in each cell, shape (C,).
         level: Confidence level, in (0, 1).
+        between: Variance to leave out, that between prompts in a census.
     """
     prompts = float(weights.sum())
     mean = min(1.0, max(0.0, float(values @ weights) / prompts))
     spread = float(weights @ (values - mean) ** 2)
     trials = effective_trials(np.array([mean]), np.array([spread]), np.array([prompts]))
+    largest = mean * (1.0 - mean)
+    if between > 0.0 and largest > 0.0:
+        variance = largest / float(trials[0]) * prompts
+        trials = trials / max(1.0 - between / variance, LEAST_WITHIN)
     low, high = wilson_interval(mean, float(trials[0]), level)
     return Interval(value=mean, low=low, high=high)

@@ -75,7 +75,7 @@ class ProfileLikelihood:
             threshold: Of ``2 (max log-likelihood - log-likelihood)``, above 0.
         """
         least, most = float(phi.min()), float(phi.max())
-        if self.mean(phi) >= most:
+        if self.mean(phi) >= most or most - least <= 1e-9 * (abs(most) + abs(least)):
             return Bound(value=most, state=self.best, tilt=0.0)
         unit = (phi - least) / (most - least)
         found = self._search(unit, threshold, LOOSE) or self._search(unit, threshold, 0.0)

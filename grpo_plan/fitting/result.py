@@ -90,7 +90,15 @@ class PassRateFit:
     def mean_pass_rate_interval(self, level: float = 0.95) -> Interval:
         """Mean pass rate with its effective-n Wilson limits over prompts (theory.md, eq. 19)."""
         h = self._histogram
-        return mean_interval(h.successes / h.rollouts, h.prompts, level)
+        rates = h.successes / h.rollouts
+        between = 0.0
+        if self.population is not None and h.max_rollouts > 1:  # variance of p: that of k/n less that within prompts
+            spread = float(h.prompts @ (rates - self.mean_pass_rate) ** 2) / h.total_prompts
+            several = h.rollouts > 1
+            n, k = h.rollouts[several], h.successes[several]
+            within = float(h.prompts[several] @ (k * (n - k) / (n * n * (n - 1.0)))) / float(h.prompts[several].sum())
+            between = max(spread - within, 0.0) * self.pilot.prompts / self.population
+        return mean_interval(rates, h.prompts, level, between=between)
 
     def dead(self, group_size: int, level: float = 0.95, *, simultaneous: bool = False) -> DeadFraction:
         """Dead fraction D(G) with its parts, limits and the values of the usual formulas.
@@ -175,6 +183,9 @@ class PassRateFit:
 
     def mean_of(self, function: Callable[[Floats], Floats], *, name: str = "mean", level: float = 0.95) -> Estimate:
         """``E_F f(p)`` of any function, with limits over all F that the pilot leaves possible.
+
+        The value is that of the smooth fit. The named means (`dead`, `pass_at`, `reward_variance`) start from counts
+        and so differ a little from the same function given here.
 
         Args:
             function: From an array of pass rates to values of the same shape, finite on [0, 1].

@@ -8,6 +8,10 @@ from enum import Enum
 class FitStatus(Enum):
     """Status of a fit, or of one dead fraction. The value is the sentence shown to the user."""
 
+    DEPENDENT = (
+        "Rollouts of a prompt depend on each other or on when they were drawn (see the check): the numbers describe "
+        "this log, not groups drawn anew. Remove repeats and cached answers, or roll out again, before planning."
+    )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."

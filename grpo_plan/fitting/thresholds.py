@@ -113,7 +113,7 @@ def thresholds_for(
     """
     h = histogram
     if everywhere:
-        return simultaneous(level, h.max_rollouts)
+        return simultaneous(level, largest_measured_group_size(h))
     passes = int(h.prompts[h.successes == h.rollouts].sum())
     fails = int(h.prompts[h.successes == 0].sum())
     total = h.total_prompts

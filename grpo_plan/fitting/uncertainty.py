@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional
-from grpo_plan.fitting.intervals import effective_trials, wilson_limits
+from grpo_plan.fitting.intervals import LEAST_WITHIN, effective_trials, wilson_limits
 from grpo_plan.fitting.mixing import Mixing
 from grpo_plan.fitting.npmle import Masses
 from grpo_plan.fitting.points import PointEstimator
@@ -21,7 +21,6 @@ from grpo_plan.pilot import PilotHistogram
 Floats = NDArray[np.float64]
 FULL_CURVE = 400_000  # cells times n up to which Wilson limits are taken at every G
 SHORT_CURVE = 256
-LEAST_WITHIN = 0.02
 CENSUS_ROUNDS = 4
 
 
@@ -113,7 +112,7 @@ class Uncertainty:
         if self.counted >= 2:
             sizes, means, trials = self._measured_with(kind, group_size)
             if everywhere:
-                wider = simultaneous(level, self.histogram.max_rollouts).upper / chi_square_quantile(level)
+                wider = simultaneous(level, self.points.largest).upper / chi_square_quantile(level)
                 trials = trials / wider
             lows, highs = wilson_limits(means, trials, level)
             low = min(low, float(lows[sizes <= group_size].min(initial=1.0)))

@@ -29,8 +29,22 @@ class IndependenceVerdict(Enum):
         f"The pass rate differs between the parts of the pilot, by less than {SMALL_SHIFT:g}: more than chance, "
         "but too little to change a plan. Rollouts of one part show no other dependence."
     )
+    REPEATED = (
+        "Many completion texts repeat within their prompt. If they are long, they were cached or drawn with one seed: "
+        "remove the repeats. Short answers coincide by chance and then are no fault."
+    )
     SORTED = "The lists are sorted by reward, so their order says nothing about independence."
     TOO_FEW = f"Fewer than {MIN_MIXED_PROMPTS} mixed prompts can be compared: nothing is claimed."
+
+    @property
+    def alarm(self) -> bool:
+        """Whether estimates from these rollouts are in doubt."""
+        doubtful = (
+            IndependenceVerdict.CORRELATED,
+            IndependenceVerdict.REPELLED,
+            IndependenceVerdict.DRIFTING,
+        )
+        return self in doubtful
 
     @property
     def sentence(self) -> str:

@@ -55,7 +55,8 @@ class PilotPlan:
         group_size: G whose dead fraction is wanted.
         half_width: Wanted half-width of its interval.
         level: Confidence level.
-        expected_dead: D(G) under the prior.
+        expected_dead: D(G) under the prior (of a first pilot: under its smooth fit).
+        expected_dead_interval: What the first pilot says of it; None for a Beta.
         recommended: The design with the fewest rollouts.
         options: Every design, by rising n.
         prior: What the pass rates were taken to be, in words.
@@ -65,6 +66,7 @@ class PilotPlan:
     half_width: float
     level: float
     expected_dead: float
+    expected_dead_interval: tuple[float, float] | None
     recommended: PilotSize
     options: tuple[PilotSize, ...] = field(repr=False)
     prior: str
@@ -78,6 +80,7 @@ def plan_pilot(
     level: float = 0.95,
     rollouts_per_prompt: list[int] | None = None,
     max_prompts: int | None = None,
+    max_rollouts: int | None = None,
 ) -> PilotPlan:
     """Prompts and rollouts per prompt for a wanted precision of D(G).
 
@@ -89,7 +92,8 @@ def plan_pilot(
         half_width: Half of the wanted width of the interval, in (0, 0.5).
         level: Confidence level.
         rollouts_per_prompt: The n to try; by default 2, 4, 8, ... up to 2 G.
-        max_prompts: Prompts that there are; designs with more are left out.
+        max_prompts: Prompts that there are; designs with more are not recommended.
+        max_rollouts: Rollouts that the pilot may cost; the same.
 
     Raises:
         InfeasiblePlanError: No n of the list reaches the half-width.
@@ -109,19 +113,27 @@ def plan_pilot(
     sizes = _sizes(g) if rollouts_per_prompt is None else sorted({as_count(n, "n") for n in rollouts_per_prompt})
     if not sizes or sizes[-1] > MOST_ROLLOUTS:
         raise DomainError(f"rollouts_per_prompt must be whole numbers up to {MOST_ROLLOUTS:,}.")
-    options = tuple(_smallest(rates, n, g, half, level, most) for n in sizes)
+    total = MOST_PROMPTS * MOST_ROLLOUTS if max_rollouts is None else as_count(max_rollouts, "max_rollouts")
+    sizes = [n for n in sizes if total // n >= FEWEST_PROMPTS]
+    if most < FEWEST_PROMPTS or not sizes:
+        raise InfeasiblePlanError(f"A pilot needs at least {FEWEST_PROMPTS} prompts. Allow more prompts or rollouts.")
+    options = tuple(_smallest(rates, n, g, half, level, min(most, total // n)) for n in sizes)
     reached = [option for option in options if option.rollouts is not None]
     if not reached:
+        limits = [f" and at most {most:,} prompts"] * (max_prompts is not None)
+        limits += [f" and at most {total:,} rollouts"] * (max_rollouts is not None)
+        best = min(options, key=lambda option: option.high - option.low)
         raise InfeasiblePlanError(
-            f"No pilot with {_listed(sizes)} rollouts per prompt"
-            + (f" and at most {most:,} prompts" if max_prompts is not None else "")
-            + f" reaches a half-width of {half:g} at G = {g}. Allow more rollouts per prompt or a wider interval."
+            f"No pilot with {_listed(sizes)} rollouts per prompt{''.join(limits)} reaches a half-width of {half:g} at "
+            f"G = {g}. The narrowest has {(best.high - best.low) / 2:.3f} (n = {best.rollouts_per_prompt}). Allow "
+            "that, or more prompts and rollouts."
         )
     return PilotPlan(
         group_size=g,
         half_width=half,
         level=level,
         expected_dead=rates.all_pass(g) + rates.all_fail(g),
+        expected_dead_interval=prior.dead(g, level).interval if isinstance(prior, PassRateFit) else None,
         recommended=min(reached, key=lambda option: (option.rollouts or 0, option.rollouts_per_prompt)),
         options=options,
         prior=words,
@@ -160,7 +172,7 @@ def advice(fit: PassRateFit, group_size: int, level: float = 0.95) -> str | None
         return None
     if d.status not in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH):
         return None
-    text = f"n = {n} cannot tell D({group_size}): between {d.low:.2f} and {d.high:.2f}"
+    text = f"This pilot (n = {n}) cannot tell D({group_size}): between {d.low:.2f} and {d.high:.2f}"
     rates = fit.smooth_rates
     if len(rates.masses) <= 2:
         return f"{text}."
@@ -168,7 +180,9 @@ def advice(fit: PassRateFit, group_size: int, level: float = 0.95) -> str | None
     while larger < min(group_size, MOST_ROLLOUTS) and high - low > 2.0 * GOOD_ENOUGH:
         larger = min(2 * larger, group_size)
         low, high = expected_limits(rates, fit.pilot.prompts, larger, group_size, level)
-    return f"{text}; {larger} rollouts per prompt would give about {low:.2f} to {high:.2f}."
+    if high - low > 4.0 * GOOD_ENOUGH:
+        return f"{text}. More rollouts per prompt alone would not settle it: it takes more prompts (see pilot-size)."
+    return f"{text}; {larger} rollouts per prompt, with as many prompts, would give about {low:.2f} to {high:.2f}."
 
 
 def _prior(prior: object) -> tuple[DiscretePassRates, str]:

@@ -22,6 +22,7 @@ from grpo_plan.readers.jsonlines import flatten_lists, spread
 from grpo_plan.readers.pilot_reader import options_of, read_into
 from grpo_plan.readers.values import number_of, rewards_of, shown, texts_of
 
+MANY_REPEATS = 0.1  # share of the rollouts whose text repeats from which the texts are in doubt
 SEPARATOR = "\x1f"  # between the parts of a prompt's key; no text uses it
 
 
@@ -45,14 +46,21 @@ class IndependenceReport:
 
     @property
     def verdict(self) -> IndependenceVerdict:
-        """Of the sessions, or of the order."""
+        """The gravest of the checks made."""
         made = self.sessions or self.sequence
-        return IndependenceVerdict.TOO_FEW if made is None else made.verdict
+        found = IndependenceVerdict.TOO_FEW if made is None else made.verdict
+        if self.duplicates is not None and self.duplicates.share >= MANY_REPEATS and not found.alarm:
+            return IndependenceVerdict.REPEATED
+        return found
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Each check in words."""
         return tuple(c.sentence for c in (self.sessions, self.sequence, self.duplicates) if c is not None)
+
+    def __str__(self) -> str:
+        """The verdict and the checks, without the arrays."""
+        return "\n".join((self.verdict.name, *self.sentences, *self.notes))
 
 
 def read_independence(
@@ -60,6 +68,7 @@ def read_independence(
     *,
     session: str | None = None,
     text: str | None = None,
+    order: bool = True,
     level: float = 0.95,
     prompt: str | None = None,
     reward: str | None = None,
@@ -86,6 +95,7 @@ def read_independence(
         source: What to read, as in `read_pilot`.
         session: Column of the session; never guessed.
         text: Column of the completion text; equal texts of a prompt are counted, none is kept.
+        order: Whether to compare rollouts by their order where no session is named; rows must be in that order.
         level: Confidence level.
         prompt: As in `read_pilot`, and so for all that follow.
         reward: Column of the reward, or of the list of rewards.
@@ -119,12 +129,13 @@ def read_independence(
         "text": text,
     }  # fmt: skip
     level = as_level(level)
-    seen = _Seen()
+    by_order = order and session is None
+    seen = _Seen(ordering=by_order)
     pilot = read_into(Tally(observer=seen.take), source, given, options, progress)
     return IndependenceReport(
         pilot=pilot,
         sessions=None if session is None else seen.by_session(session, level),
-        sequence=None if session is not None else check_ordered(seen.prompts(), seen.passes(), level=level),
+        sequence=check_ordered(seen.prompts(), seen.passes(), level=level) if by_order else None,
         duplicates=None if text is None else seen.duplicates(),
         notes=tuple(seen.notes),
     )
@@ -134,6 +145,7 @@ def read_independence(
 class _Seen:
     """What the checks need of the rows: counts by session, or passes in order, and hashes of texts."""
 
+    ordering: bool = True
     numbers: dict[str, int] = field(default_factory=dict)
     cells: Tally = field(default_factory=Tally)
     ordered: list[tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(default_factory=list)
@@ -162,10 +174,12 @@ class _Seen:
             split = {**rows, "prompt": keys, "stratum": rows["session"]}
             count = wide_cells if roles.shape == "wide" else long_cells
             self.cells.add(count(split, roles, options, place, scratch))
+        elif not self.ordering:
+            pass
         elif roles.shape == "wide":
             raise PilotFormatError(
                 f"{place(0)}: counts do not say in which order rollouts were drawn. Name the column of their run, "
-                "seed or half with --session (session=)."
+                "seed or half with --session-column (session=)."
             )
         else:
             scored, passed, _ = count_rewards(rewards_of(rows["reward"]), options.pass_threshold, place, "reward")
@@ -209,7 +223,8 @@ class _Seen:
         if len(names) < 2:
             found = f"one session ({shown(names)})" if names else "no session"
             raise PilotFormatError(
-                f"Column {column!r} holds {found}; a check needs at least 2. Name another with --session (session=)."
+                f"Column {column!r} holds {found}; a check needs at least 2. Name another with --session-column "
+                "(session=)."
             )
         if len(names) > MAX_SESSIONS:
             raise PilotFormatError(
