@@ -243,3 +243,36 @@ def test_mixed_temperatures_and_unknown_families_are_refused() -> None:
         DomainError, match="family must be one of auto, beta, tilted-beta, inflated-beta, nonparametric; got 'gamma'"
     ):
         fit_pass_rates(Pilot.from_counts([1, 2], 4), "gamma")
+
+
+def test_an_alarm_of_dependent_rollouts_is_the_gravest_status() -> None:
+    from grpo_plan.independence import IndependenceVerdict
+
+    pilot = pilot_of((40, 5, 5, 5, 45))
+    for verdict in IndependenceVerdict:
+        fit = fit_pass_rates(pilot, independence=verdict)
+        assert (fit.status is FitStatus.DEPENDENT) == verdict.alarm, verdict
+        assert (fit.dead(4).status is FitStatus.DEPENDENT) == verdict.alarm
+    few = fit_pass_rates(pilot_of((4, 1, 5)), independence=IndependenceVerdict.CORRELATED)
+    assert few.statuses == (FitStatus.DEPENDENT, FitStatus.TOO_FEW_PROMPTS)
+
+
+def test_estimates_say_what_they_are(example_fit: PassRateFit) -> None:
+    assert str(example_fit.dead(8)) == "D(8) = 0.4392 [0.4113, 0.4674] (95 %), OK"
+    assert str(example_fit.dead(64)).endswith("EXTRAPOLATED")
+    assert str(example_fit.pass_at(8)).startswith("pass@8 = 0.6369 [")
+    assert str(fit_pass_rates(pilot_of((5, 5))).dead(4)).startswith("D(4) = unknown [0.125, 1]")
+
+
+def test_the_mean_of_a_census_has_the_limits_of_its_rollouts_alone() -> None:
+    """1,200 prompts of 8: sd of the mean is sqrt(E[pq] / (n M)); 100 pilots of the same prompts, coverage and width."""
+    rng = np.random.default_rng(11)
+    p = rng.beta(0.35, 0.7, 1200)
+    widths, hits = [], 0
+    for _ in range(100):
+        fit = fit_pass_rates(Pilot.from_counts(rng.binomial(8, p), 8), population="census")
+        mean = fit.mean_pass_rate_interval()
+        widths.append(mean.high - mean.low)
+        hits += mean.low <= p.mean() <= mean.high
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * np.sqrt(np.mean(p * (1 - p)) / 8 / 1200), rel=0.03)
+    assert hits >= 88  # false alarm 0.2 % at 95 %

@@ -229,7 +229,10 @@ def test_stopping_cost_is_one_plus_the_sum_of_d(example_fit: PassRateFit) -> Non
         cost = example_fit.stopping_cost(g)
         assert cost.value == pytest.approx(1 + sum(values), abs=1e-9)
         assert cost.low <= (cost.value or 0) <= cost.high
-    assert example_fit.stopping_cost(1).value == 1.0
+    assert example_fit.stopping_cost(1).interval == (1.0, 1.0)
+    assert example_fit.stopping_cost(2).interval == (2.0, 2.0)
+    lows = [example_fit.stopping_cost(g).low for g in (8, 16, 32, 33, 34, 64, 1000)]
+    assert lows == sorted(lows)  # more can only cost more
 
 
 def test_the_mean_of_any_function(example_fit: PassRateFit) -> None:
