@@ -229,8 +229,8 @@ def test_stopping_cost_is_one_plus_the_sum_of_d(example_fit: PassRateFit) -> Non
         cost = example_fit.stopping_cost(g)
         assert cost.value == pytest.approx(1 + sum(values), abs=1e-9)
         assert cost.low <= (cost.value or 0) <= cost.high
-    assert example_fit.stopping_cost(1).interval == (1.0, 1.0)
-    assert example_fit.stopping_cost(2).interval == (2.0, 2.0)
+    assert example_fit.stopping_cost(1).interval == pytest.approx((1.0, 1.0), abs=1e-12)
+    assert example_fit.stopping_cost(2).interval == pytest.approx((2.0, 2.0), abs=1e-12)
     lows = [example_fit.stopping_cost(g).low for g in (8, 16, 32, 33, 34, 64, 1000)]
     assert lows == sorted(lows)  # more can only cost more
 

@@ -123,11 +123,14 @@ def jensen_gap(group_size: int, mean: float) -> Functional:
 
 
 def power_sum(p: Floats, q: Floats, group_size: int) -> Floats:
-    """``p + p**2 + ... + p**(G-1)``."""
-    small = q < 1e-6 / group_size
+    """``p + p**2 + ... + p**(G-1) = p (1 - p**(G-1)) / q``; G - 1 at q = 0.
+
+    >>> power_sum(np.array([0.5, 1.0]), np.array([0.5, 0.0]), 3).tolist()
+    [0.75, 2.0]
+    """
+    terms = group_size - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        closed = (p - power(p, q, group_size)) / q
-    g = group_size
-    series = (g - 1.0) - 0.5 * g * (g - 1.0) * q  # first two terms at q = 0
-    value: Floats = np.where(small, series, closed)
-    return value
+        logs = np.where(p < 0.5, np.log(p), np.log1p(-np.minimum(q, 0.5)))
+        closed = p * -np.expm1(terms * logs) / q
+    value: Floats = np.where(q * group_size < 1e-9, terms, closed)
+    return value if terms > 0 else np.zeros_like(p)
