@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_one_group_size
+from grpo_plan._validate import as_one_group_size, require
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 
@@ -54,7 +54,7 @@ class Comparison:
     default: DeadFraction
 
 
-def compare_estimates(fit: PassRateFit, group_sizes: Sequence[int], level: float = 0.95) -> list[Comparison]:
+def compare_estimates(fit: PassRateFit, group_sizes: int | Sequence[int], level: float = 0.95) -> list[Comparison]:
     """Every estimate at every group size.
 
     Args:
@@ -69,8 +69,9 @@ def compare_estimates(fit: PassRateFit, group_sizes: Sequence[int], level: float
     >>> round(row.iid, 3), row.u_statistic, round(row.plug_in, 3), round(row.jeffreys, 3)
     (0.125, 0.8, 0.825, 0.629)
     """
+    require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
     rows = []
-    for size in group_sizes:
+    for size in group_sizes if isinstance(group_sizes, Sequence | np.ndarray) else [group_sizes]:
         g = as_one_group_size(size)
         d = fit.dead(g, level)
         known = d.value is not None

@@ -177,6 +177,11 @@ class Estimate:
         """Upper confidence limit."""
         return self.interval[1]
 
+    def __getstate__(self) -> dict[str, object]:
+        """What a copy or a pickle holds: the limits themselves, since functions of p cannot be pickled."""
+        kept = {"interval": self.interval, "identified": self.identified}
+        return {**self.__dict__, **kept, "_functional": None, "_source": None}
+
     def __str__(self) -> str:
         """Value and limits in one line."""
         return f"{self.name} = {_shown(self.value, self.interval, self.level)}"

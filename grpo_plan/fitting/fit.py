@@ -89,10 +89,8 @@ def _with_verdict(statuses: tuple[FitStatus, ...], verdict: IndependenceVerdict 
 
 def _population(population: object, prompts: int) -> int | None:
     """Size of the finite set that the numbers speak of; None for a large pool."""
-    if population == "sample":
-        return None
-    if population == "census":
-        return prompts
+    if isinstance(population, str) and population in ("sample", "census"):
+        return None if population == "sample" else prompts
     if isinstance(population, str):
         raise DomainError(f"population must be sample, census or a number of prompts, e.g. 5000; got {population!r}.")
     size = as_count(population, "population")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,13 +72,14 @@ def dead(group_size: int) -> Functional:
 GROUP_FAMILIES: dict[str, Callable[[int], Functional]] = {"dead": dead, "all-pass": all_pass, "all-fail": all_fail}
 
 
-def custom(function: Callable[[Floats], Floats], name: str, pushed_up_by: str = "") -> Functional:
+def custom(function: Callable[[Floats], NDArray[Any]], name: str, pushed_up_by: str = "") -> Functional:
     """Mean of any function of the pass rate; it has no kernel."""
 
     def phi(p: Floats, q: Floats) -> Floats:
         try:
-            return np.broadcast_to(np.asarray(function(p), dtype=np.float64), p.shape)
-        except (TypeError, ValueError) as error:
+            with np.errstate(all="ignore"):  # what is not finite is refused with its name
+                return np.broadcast_to(np.asarray(function(p.copy()), dtype=np.float64), p.shape)
+        except (TypeError, ValueError, ArithmeticError) as error:
             raise DomainError(
                 f"{name}: the function must take an array of pass rates and give as many numbers ({error}). Use "
                 "np.where instead of if."

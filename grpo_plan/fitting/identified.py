@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grpo_plan._validate import as_one_group_size
+from grpo_plan._validate import as_float_array, as_one_group_size
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.functionals import Functional, custom, dead
 from grpo_plan.fitting.mixing import arcsine_grid, binomial_likelihood, log_coefficients, log_peak
@@ -19,7 +20,7 @@ MOST_CONSTRAINTS = 64  # rollouts taken into account; more narrow the range, but
 
 
 def identified_range(
-    frequencies: ArrayLike, functional: int | Functional | Callable[[Floats], Floats]
+    frequencies: ArrayLike, functional: int | Functional | Callable[[Floats], NDArray[Any]]
 ) -> tuple[float, float]:
     """Smallest and largest mean over all F that give exactly these frequencies of k = 0..n.
 
@@ -34,7 +35,7 @@ def identified_range(
     >>> round(low, 6), round(high, 6)
     (1.0, 1.0)
     """
-    shares = np.asarray(frequencies, dtype=np.float64)
+    shares = as_float_array(frequencies, "frequencies")
     if shares.ndim != 1 or shares.size < 2 or not np.all(shares >= 0.0) or abs(float(shares.sum()) - 1.0) > 1e-9:
         raise DomainError("frequencies must be shares of k = 0..n with a sum of 1, n at least 1.")
     if not isinstance(functional, Functional):

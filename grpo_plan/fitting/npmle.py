@@ -17,6 +17,7 @@ MAX_ITERATIONS = 300
 STARTS = 21
 SUM_WEIGHT = 10.0  # of the penalty that keeps the masses of the quadratic model near a sum of 1
 SMALLEST_MASS = 1e-300
+LEAST_KEPT = 1e-9  # share of its probability that a cell keeps in one step: none may vanish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,7 +132,7 @@ def _line_search(weights: Floats, cells: Floats, change: Floats, gain: float, sl
     ratio, step = change / cells, 1.0
     for _ in range(50):
         shifted = step * ratio
-        if float(shifted.min()) > -1.0:
+        if float(shifted.min()) > LEAST_KEPT - 1.0:
             rise = float(weights @ np.log1p(shifted)) + step * gain
             if rise >= step * slope / 3.0:
                 return step

@@ -14,7 +14,13 @@ from grpo_plan.fitting.inflated import fit_inflated
 from grpo_plan.fitting.mixing import build_mixing, condensed
 from grpo_plan.fitting.profile import ProfileLikelihood
 from grpo_plan.fitting.thresholds import thresholds_for
-from grpo_plan.fitting.ustatistics import subgroup_all_fail, subgroup_all_pass, subgroup_pmf
+from grpo_plan.fitting.ustatistics import (
+    BLOCK_ENTRIES,
+    subgroup_all_fail,
+    subgroup_all_pass,
+    subgroup_curves,
+    subgroup_pmf,
+)
 from grpo_plan.passrates.beta import BetaPassRates
 from grpo_plan.passrates.discrete import DiscretePassRates
 from grpo_plan.passrates.inflated import InflatedBetaPassRates
@@ -192,6 +198,18 @@ class PointEstimator:
         low = self.profile.lower(phi, thresholds.lower).value
         high = self.profile.upper(phi, thresholds.upper).value
         return (1.0 - share) * smooth + share * 0.5 * (low + high)
+
+    def counted_sum(self, last: int) -> float:
+        """Sum of the subgroup counts of D(t) for t = 1 .. last; 1 at t = 1."""
+        h = self.histogram
+        sizes = np.arange(1, last + 1)
+        total, prompts = np.zeros(last), np.zeros(last)
+        for rows in np.array_split(np.arange(h.prompts.size), max(1, h.prompts.size * last // BLOCK_ENTRIES)):
+            passes, fails = subgroup_curves(h.successes[rows], h.rollouts[rows], last)
+            weights = np.where(h.rollouts[rows, None] >= sizes, h.prompts[rows, None], 0).astype(np.float64)
+            total += (weights * np.minimum(passes + fails, 1.0)).sum(axis=0)
+            prompts += weights.sum(axis=0)
+        return float(np.sum(total / prompts))
 
     def dead_sum(self, last: int, g: int) -> float:
         """Sum of D(t) for t = last + 1 .. g - 1 under the smooth fit, joined at ``last``."""

@@ -16,6 +16,7 @@ ACCURACY = 2e-6  # of a bound, in units of the range of the functional
 LOOSE = 0.05  # error of the likelihood ratio, relative to its threshold, while the tilt is far off
 MAX_TILTS = 60
 LEAST_RATIO = 1e-12
+LEAST_THRESHOLD = 1e-6  # a smaller one is below the accuracy; its limits are those of this
 WIDEST_STEP = 5.0
 
 
@@ -75,6 +76,7 @@ class ProfileLikelihood:
             threshold: Of ``2 (max log-likelihood - log-likelihood)``, above 0.
         """
         least, most = float(phi.min()), float(phi.max())
+        threshold = max(threshold, LEAST_THRESHOLD)
         if self.mean(phi) >= most or most - least <= 1e-9 * (abs(most) + abs(least)):
             return Bound(value=most, state=self.best, tilt=0.0)
         unit = (phi - least) / (most - least)

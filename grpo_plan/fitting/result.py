@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,8 +171,12 @@ class PassRateFit:
         points = self._points
         known = g - 1 if points.nonparametric_share > 0.0 and g <= LONGEST_SUM else points.counted
         last = min(g - 1, known)
-        values = [self.dead(t).value for t in range(1, last + 1)]
-        value = None if any(v is None for v in values) else 1.0 + sum(v for v in values if v is not None)
+        value: float | None
+        if self.family == "auto" and last <= points.counted:
+            value = 1.0 + points.counted_sum(last) if last else 1.0
+        else:
+            values = [self.dead(t).value for t in range(1, last + 1)]
+            value = None if any(v is None for v in values) else 1.0 + sum(v for v in values if v is not None)
         if value is not None and last < g - 1:
             value = points.blended(stopping_cost(g), value + points.dead_sum(last, g))
         return self._estimate(stopping_cost(g), value, level)
@@ -181,7 +186,9 @@ class PassRateFit:
         g = as_one_group_size(group_size)
         return self._estimate(jensen_gap(g, self.mean_pass_rate), self.dead(g).jensen_gap, level)
 
-    def mean_of(self, function: Callable[[Floats], Floats], *, name: str = "mean", level: float = 0.95) -> Estimate:
+    def mean_of(
+        self, function: Callable[[Floats], NDArray[Any]], *, name: str = "mean", level: float = 0.95
+    ) -> Estimate:
         """``E_F f(p)`` of any function, with limits over all F that the pilot leaves possible.
 
         The value is that of the smooth fit. The named means (`dead`, `pass_at`, `reward_variance`) start from counts
@@ -219,7 +226,8 @@ class PassRateFit:
         """Confidence limits of "dead", "all-pass" or "all-fail"; in family auto they always hold the value."""
         if group_size == 1:
             mean = self.mean_pass_rate_interval(level)
-            return (mean.low, mean.high) if kind == "all-pass" else (1.0 - mean.high, 1.0 - mean.low)
+            low, high = (mean.low, mean.high) if kind == "all-pass" else (1.0 - mean.high, 1.0 - mean.low)
+            return low, max(high, self.group_limits(kind, 2, level, simultaneous)[1])  # no part rises with G
         low, high = self._uncertainty.group_limits(kind, group_size, level, everywhere=simultaneous)
         parts = self._points.parts(group_size)
         value = {"dead": parts.dead, "all-pass": parts.all_pass, "all-fail": parts.all_fail}[kind]

@@ -21,7 +21,6 @@ from grpo_plan.pilot import PilotHistogram
 Floats = NDArray[np.float64]
 FULL_CURVE = 400_000  # cells times n up to which Wilson limits are taken at every G
 SHORT_CURVE = 256
-CENSUS_ROUNDS = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,16 +67,11 @@ class Uncertainty:
         return low, self._end(phi, thresholds.upper)
 
     def _end(self, phi: Floats, threshold: float) -> float:
-        """Upper end; for a census the threshold shrinks with the share of the variance within prompts."""
+        """Upper end; for a census the threshold shrinks with the share of the variance within prompts at that end."""
         bound = self.profile.upper(phi, threshold)
         if self.sampled == 0.0:
             return bound.value
-        for _ in range(CENSUS_ROUNDS):
-            factor = self.variance_factor(bound, phi)
-            previous, bound = bound, self.profile.upper(phi, threshold * factor)
-            if abs(previous.value - bound.value) < 1e-4 * (1e-3 + abs(bound.value)):
-                break
-        return bound.value
+        return self.profile.upper(phi, threshold * self.variance_factor(bound, phi)).value
 
     def variance_factor(self, bound: Bound, phi: Floats) -> float:
         """Share of the variance behind a bound that remains when prompts are not resampled (theory.md, eq. 42)."""
@@ -95,7 +89,8 @@ class Uncertainty:
         """Limits at one group size of a mean that falls with G: "dead", "all-pass" or "all-fail".
 
         The likelihood limits are joined with the effective-n Wilson limits of every smaller G (low end) and of every
-        larger G up to n (high end), so that limits fall with G as the truth does. They are kept.
+        larger G up to n (high end), so that limits fall with G as the truth does (of a census, to within 0.001 or so:
+        its thresholds differ from G to G). They are kept.
         """
         key = kind, group_size, level, everywhere
         if key not in self._known:

@@ -46,7 +46,7 @@ def correlation_of(
     deviation = float((scale**2 * variance).sum()) ** 0.5
     if not total > 0 or not deviation > 0:
         return Correlation()
-    value = float(top.sum()) / total
+    value = min(max(float(top.sum()) / total, -1.0), 1.0)  # a ratio of unbiased sums can leave the range
     z = float(top.sum()) / deviation
     p = two_sided_p(z, float((scale**3 * third).sum()) / deviation**3)
     rest, count = total - bottom, len(bottom)

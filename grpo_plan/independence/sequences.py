@@ -153,7 +153,7 @@ def check_ordered(prompts: NDArray[np.int64], passed: NDArray[np.bool_], *, leve
         high=rho.high,
         neighbour_z=rho.z,
         neighbour_p=rho.p,
-        design_effect=None if rho.value is None else 1.0 + 2.0 * pairs / float(n.sum()) * rho.value,
+        design_effect=None if rho.value is None else max(0.0, 1.0 + 2.0 * pairs / float(n.sum()) * rho.value),
         halves=halves,
     )
 

@@ -62,6 +62,8 @@ def power(base: Floats, other: Floats, exponent: float) -> Floats:
     >>> power(np.array([1.0]), np.array([1e-18]), 1e17).round(4).tolist()
     [0.9048]
     """
+    if exponent == 0:
+        return np.ones_like(base)
     with np.errstate(divide="ignore"):
         logs = np.where(base < 0.5, np.log(base), np.log1p(-np.minimum(other, 0.5)))
     value: Floats = np.exp(exponent * logs)

@@ -78,7 +78,7 @@ def plan_pilot(
     target_group_size: int,
     half_width: float = 0.03,
     level: float = 0.95,
-    rollouts_per_prompt: list[int] | None = None,
+    rollouts_per_prompt: int | list[int] | None = None,
     max_prompts: int | None = None,
     max_rollouts: int | None = None,
 ) -> PilotPlan:
@@ -110,9 +110,12 @@ def plan_pilot(
         raise DomainError(f"half_width must be below 0.5; got {half:g}. Percentages? Divide by 100.")
     most = MOST_PROMPTS if max_prompts is None else as_count(max_prompts, "max_prompts", maximum=MOST_PROMPTS)
     rates, words = _prior(prior)
-    sizes = _sizes(g) if rollouts_per_prompt is None else sorted({as_count(n, "n") for n in rollouts_per_prompt})
-    if not sizes or sizes[-1] > MOST_ROLLOUTS:
-        raise DomainError(f"rollouts_per_prompt must be whole numbers up to {MOST_ROLLOUTS:,}.")
+    sizes = _sizes(g)
+    if rollouts_per_prompt is not None:
+        wanted = rollouts_per_prompt if isinstance(rollouts_per_prompt, list | tuple) else [rollouts_per_prompt]
+        sizes = sorted({as_count(n, "rollouts_per_prompt", maximum=MOST_ROLLOUTS) for n in wanted})
+    if not sizes:
+        raise DomainError(f"rollouts_per_prompt must hold a whole number from 1 to {MOST_ROLLOUTS:,}; got none.")
     total = MOST_PROMPTS * MOST_ROLLOUTS if max_rollouts is None else as_count(max_rollouts, "max_rollouts")
     sizes = [n for n in sizes if total // n >= FEWEST_PROMPTS]
     if most < FEWEST_PROMPTS or not sizes:

@@ -18,7 +18,7 @@ from grpo_plan.independence.sessions import MAX_SESSIONS, check_independence
 from grpo_plan.pilot import Pilot
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import KEYS, Place, ReadOptions, Tally, count_rewards, long_cells, wide_cells
-from grpo_plan.readers.jsonlines import flatten_lists, spread
+from grpo_plan.readers.jsonlines import flatten_lists, refuse_other_lengths, spread
 from grpo_plan.readers.pilot_reader import options_of, read_into
 from grpo_plan.readers.values import number_of, rewards_of, shown, texts_of
 
@@ -159,6 +159,9 @@ class _Seen:
         scratch = Tally(rows=tally.rows)
         rows = dict(columns)
         if roles.shape == "lists":
+            for role in ("session", "text"):
+                if role in columns:
+                    refuse_other_lengths(columns, role, place, f"the list of {role}s")
             flat, row_of = flatten_lists(columns, roles, place, scratch)
             rows = flat | {r: spread(columns[r], row_of) for r in ("session", "text") if r in columns}
         size = len(next(iter(rows.values())))

@@ -281,6 +281,19 @@ def spread(beside: Sequence[Any], row_of: Sequence[int]) -> list[Any]:
     return out
 
 
+def refuse_other_lengths(
+    columns: Mapping[str, Sequence[Any]], role: str, place: Callable[[int], str], what: str
+) -> None:
+    """A list beside the rewards must have one item a reward."""
+    for i, (rewards, beside) in enumerate(zip(columns["reward"], columns[role], strict=True)):
+        items, wanted = list_of(beside), list_of(rewards)
+        if items is not None and wanted and len(items) != len(wanted):
+            raise PilotFormatError(
+                f"{place(i)}: {what} has {len(items)} items for {len(wanted)} rewards. Give one a reward, or a single "
+                "value for all."
+            )
+
+
 def _decode_each(
     block: bytes,
     decoder: msgspec.json.Decoder[Any],
