@@ -118,3 +118,20 @@ def test_the_example_is_the_first_visit(real_data: Path, example_file: Path) -> 
     for row in rows:
         totals[row["prompt_id"]] = totals.get(row["prompt_id"], 0) + row["reward"]
     assert np.bincount(list(totals.values()), minlength=9).tolist() == counts.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "where"), [(file, where) for file, where, _, _ in SETS], ids=IDS)
+def test_a_census_of_measured_sets_holds_the_truth(real_data: Path, file: str, where: dict[str, str]) -> None:
+    """25 pilots of 8 of each prompt's rollouts; 95 % limits of which fewer than 19 hold it once in 3,000."""
+    full = fit_of(real_data, file, where)
+    passes, rollouts = full.pilot.successes, full.pilot.rollouts
+    rng = np.random.default_rng(6)
+    hits = {16: 0, 64: 0}
+    for _ in range(25):
+        pilot = Pilot.from_counts(rng.hypergeometric(passes, rollouts - passes, 8), 8)
+        fit = fit_pass_rates(pilot, population="census")
+        for g in hits:
+            d = fit.dead(g)
+            hits[g] += d.low <= (full.dead(g).value or 0) <= d.high
+    assert min(hits.values()) >= 19
