@@ -1,7 +1,8 @@
 """Coverage and error study of the default estimates; writes figures/calibration.csv.
 
-Run ``python -m figures.calibration [replications [workers]]``. Measured populations join where their files are at hand
-(folder ``../shared/data`` or the environment variable GRPO_PLAN_REAL_DATA).
+Run ``python -m figures.calibration [replications [workers]]``, and with ``few`` in front for figures/few_values.csv:
+populations of few pass rates, also at larger n. Measured populations join where the environment variable
+GRPO_PLAN_REAL_DATA names the folder of their files.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.truths import SYNTHETIC, Truth, real_truths
+from figures.truths import FEW_VALUES, SYNTHETIC, Truth, real_truths
 from grpo_plan.fitting import fit_pass_rates
 from grpo_plan.pilot import Pilot
 
-ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".csv")
-REAL = Path(os.environ.get("GRPO_PLAN_REAL_DATA", ROOT.parent / "shared" / "data"))
+FEW_TABLE = TABLE.with_name("few_values.csv")
+REAL = Path(os.environ.get("GRPO_PLAN_REAL_DATA", "no folder named"))
 PROMPTS = (50, 200, 1000, 10_000)
 ROLLOUTS = (4, 8, 16)
 MULTIPLES = (1, 2, 4, 8)
@@ -42,7 +43,7 @@ FIELDS = [
 
 def truths() -> dict[str, Truth]:
     """Every population at hand, by name."""
-    return {truth.name: truth for truth in [*SYNTHETIC, *real_truths(REAL)]}
+    return {truth.name: truth for truth in [*SYNTHETIC, *FEW_VALUES, *real_truths(REAL)]}
 
 
 def measure(truth: Truth, prompts: int, rollouts: int, replications: int) -> list[dict[str, object]]:
@@ -123,11 +124,16 @@ def _job(cell: tuple[str, int, int, int]) -> list[dict[str, object]]:
 
 def main() -> None:
     """Measure every cell, in a fixed order."""
-    replications = int(sys.argv[1]) if len(sys.argv) > 1 else REPLICATIONS
-    workers = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count() or 1
-    cells = [(name, m, n, replications) for name, m, n in product(truths(), PROMPTS, ROLLOUTS)]
+    arguments = sys.argv[1:]
+    few = arguments[:1] == ["few"]
+    numbers = [int(word) for word in arguments[few:]]
+    replications = numbers[0] if numbers else REPLICATIONS
+    workers = numbers[1] if len(numbers) > 1 else os.cpu_count() or 1
+    names = [t.name for t in (FEW_VALUES if few else (*SYNTHETIC, *real_truths(REAL)))]
+    grid = product(names, (200, 1000), (8, 16, 32, 64)) if few else product(names, PROMPTS, ROLLOUTS)
+    cells = [(name, m, n, replications) for name, m, n in grid]
     with (
-        TABLE.open("w", encoding="utf-8", newline="") as file,
+        (FEW_TABLE if few else TABLE).open("w", encoding="utf-8", newline="") as file,
         ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
     ):
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")

@@ -106,6 +106,13 @@ SYNTHETIC = (
 )
 
 
+FEW_VALUES = (
+    points("one point", "all prompts at .5", np.array([0.5])),
+    points("two points", "half at .3, half at .7", np.array([0.3, 0.7])),
+    points("three points", "a third each at .05, .5 and .95", np.array([0.05, 0.5, 0.95])),
+)
+
+
 def real_truths(folder: Path) -> list[Truth]:
     """Populations from measured counts (k of 1,280 or 10,000), where the files are at hand."""
     import polars as pl

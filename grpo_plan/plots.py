@@ -111,11 +111,12 @@ def _draw_values(ax: Axes, fit: PassRateFit, dead: list[DeadFraction], largest: 
         )
     beyond = [d for d in dead if d.group_size > limit][::STRIDE] + dead[-1:]  # each costs two linear programs
     if dead[-1].group_size > limit:
-        ends = np.array([d.identified for d in beyond])
-        ax.fill_between(
-            [d.group_size for d in beyond], *ends.T, facecolor="none", edgecolor=INK, alpha=0.55, hatch="////", lw=0,
-            label=f"left open by n = {limit} for ever",
-        )  # fmt: skip
+        ranges = [(d.group_size, *d.identified) for d in beyond if d.identified is not None]
+        if ranges:
+            ax.fill_between(
+                *np.array(ranges).T, facecolor="none", edgecolor=INK, alpha=0.55, hatch="////", lw=0,
+                label=f"left open by n = {limit} for ever",
+            )  # fmt: skip
 
 
 def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:

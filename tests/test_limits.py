@@ -59,6 +59,7 @@ def test_the_starved_run() -> None:
     assert d.interval == pytest.approx((0.557, 0.624), abs=1e-3)
     shares = np.array(STARVED) / sum(STARVED)
     assert identified_range(shares, dead(8)) == pytest.approx((0.5849, 0.5975), abs=1e-4)
+    assert d.identified is not None
     assert d.low < d.identified[0] < (d.value or 0) < d.identified[1] < d.high
 
 
@@ -145,7 +146,7 @@ def test_limits_fall_with_g_and_hold_the_value(pilot: Pilot) -> None:
         d = fit.dead(g)
         if d.value is not None:
             assert d.low <= d.value <= d.high
-            assert d.identified[0] <= d.value <= d.identified[1]
+            assert d.identified is None or d.identified[0] <= d.value <= d.identified[1]
 
 
 @settings(max_examples=40)
@@ -314,3 +315,42 @@ def test_group_families() -> None:
         both = all_pass(g).phi(p, 1 - p) + all_fail(g).phi(p, 1 - p)
         assert dead(g).phi(p, 1 - p) == pytest.approx(np.minimum(both, 1.0), rel=1e-12)
     assert set(GROUP_FAMILIES) == {"dead", "all-pass", "all-fail"}
+
+
+def test_means_that_are_one_functional_have_one_interval(example_fit: PassRateFit) -> None:
+    for fit in (example_fit, fit_pass_rates(pilot_of((0, 0, 0, 200, 0, 0, 0))), fit_pass_rates(pilot_of((3, 9, 3)))):
+        pairs, variance = fit.dead(2), fit.reward_variance()
+        assert variance.low == pytest.approx((1 - pairs.high) / 2)
+        assert variance.high == pytest.approx(min((1 - pairs.low) / 2, 0.25))
+        assert variance.low <= (variance.value or 0) <= variance.high <= 0.25
+
+
+def test_prompts_alike_do_not_exclude_a_jensen_gap_of_0() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        fit = fit_pass_rates(Pilot.from_counts(rng.binomial(8, 0.3, 300), 8))
+        for g in (4, 8, 16):
+            d, gap = fit.dead(g), fit.jensen_gap(g)
+            assert gap.low <= 0.0 or d.iid < d.low
+
+
+def test_where_half_the_prompts_have_one_rollout_a_misfit_is_still_seen() -> None:
+    """Pass rates .05, .5, .95 at n = 1 or 16: subgroups answer nothing, and no smooth F fits."""
+    rng = np.random.default_rng(1)
+    n = np.repeat([1, 16], 6000)
+    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(n, rng.choice([0.05, 0.5, 0.95], n.size)), n))
+    assert fit.nonparametric_share > 0.9
+    for g in (16, 32):
+        d = fit.dead(g)
+        assert d.value == pytest.approx((d.low + d.high) / 2, abs=5e-3)
+        assert d.identified is None
+
+
+def test_the_identified_range_is_a_point_up_to_n() -> None:
+    rng = np.random.default_rng(1)
+    n = np.repeat([2, 128], 100)
+    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(n, rng.beta(0.4, 0.6, n.size)), n))
+    d = fit.dead(100)
+    assert d.method == "average"
+    assert d.identified is not None
+    assert d.identified[1] - d.identified[0] < 0.02  # the joined value against the fit's own

@@ -35,7 +35,7 @@ def test_dead_fraction_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> N
     bands = {str(band.get_label()): band for band in ax.collections}
     for label, (low, high) in {
         "95% interval": example_fit.dead(32).interval,
-        "left open by n = 8 for ever": example_fit.dead(32).identified,
+        "left open by n = 8 for ever": example_fit.dead(32).identified or (0.0, 0.0),
     }.items():
         corners = np.asarray(bands[label].get_paths()[0].vertices)
         at_end = corners[corners[:, 0] == 32][:, 1]

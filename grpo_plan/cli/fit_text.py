@@ -103,8 +103,8 @@ def _beta_line(fitted: PassRateFit) -> str:
     p = fitted.parameters
     if p["a"] is not None and p["b"] is not None:
         errors = "" if p["a_standard_error"] is None else " (standard errors)"
-        a = f"{p['a']:.5g}" + (f" +- {p['a_standard_error']:.2g}" if p["a_standard_error"] is not None else "")
-        b = f"{p['b']:.5g}" + (f" +- {p['b_standard_error']:.2g}" if p["b_standard_error"] is not None else "")
+        a = f"{p['a']:.3g}" + (f" +- {p['a_standard_error']:.2g}" if p["a_standard_error"] is not None else "")
+        b = f"{p['b']:.3g}" + (f" +- {p['b_standard_error']:.2g}" if p["b_standard_error"] is not None else "")
         return f"a = {a}, b = {b}{errors}"
     if p["correlation"] is None:
         return "spread of the pass rates unknown"
@@ -133,8 +133,8 @@ def _footnotes(fitted: PassRateFit, dead: list[DeadFraction], level: float) -> l
     found = {d.status for d in dead}
     if FitStatus.EXTRAPOLATED in found:
         lines.append(
-            f"* EXTRAPOLATED: beyond twice the pilot's {plural(largest, 'rollout')} per prompt. The interval holds for "
-            "any mix of pass rates; " + _value_rests_on(fitted)
+            f"* EXTRAPOLATED: beyond twice the pilot's {plural(largest, 'rollout')} per prompt. The interval allows "
+            "for any mix of pass rates; " + _value_rests_on(fitted)
         )
     if FitStatus.BEYOND_REACH in found:
         lines.append("! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.")

@@ -104,7 +104,7 @@ def dead_json(dead: DeadFraction) -> dict[str, Any]:
         "iid": dead.iid,
         "plug_in": dead.plug_in,
         "jensen_gap": dead.jensen_gap,
-        "identified": list(dead.identified),
+        "identified": list(dead.identified) if dead.identified else None,
         "smooth": list(smooth) if smooth else None,
         "simultaneous": dead.simultaneous,
         "method": dead.method,

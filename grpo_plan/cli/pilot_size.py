@@ -116,7 +116,8 @@ def _print(plan: PilotPlan) -> None:
     say(
         out,
         f"{best.prompts:,} prompts x {best.rollouts_per_prompt} rollouts = {best.rollouts:,} rollouts give "
-        f"D({plan.group_size}) to +-{plan.half_width:g} ({percent(plan.level)}).",
+        f"D({plan.group_size}) to +-{plan.half_width:g} on average ({percent(plan.level)} interval; about half of such "
+        "pilots get a little more).",
         "Pilot   ",
     )
     known = ""
@@ -140,9 +141,9 @@ def _print(plan: PilotPlan) -> None:
     out.print()
     say(
         out,
-        "Rule: n = G rollouts per prompt, or G/2. With n below G the pilot must guess at what it did not see; with n = "
-        "G/4 or less it takes very many prompts, or none suffice (open for ever: infinitely many prompts leave this "
-        "range). With n above G, rollouts go into prompts that are already known. With all allowed: what the most "
-        "prompts allowed would give.",
+        "Rule: n = G rollouts per prompt; G/2 where G is a guess or prompts are plenty. With n below G the pilot must "
+        "guess at what it did not see; with n = G/4 or less it takes very many prompts, or none suffice (open for ever:"
+        " infinitely many prompts leave this range). With n above G, rollouts go into prompts that are already known. "
+        "With all allowed: what the most prompts allowed would give.",
         "  ",
     )

@@ -22,12 +22,12 @@ MEANINGS = {
     "default": "subgroups up to n, averaged smooth fits beyond",
 }
 ERRORS = {
-    "iid": "too low for every F whose prompts differ (Jensen)",
-    "plug_in": "too high for every F (k/n spreads more than p does)",
+    "iid": "too low on average for every F whose prompts differ (Jensen)",
+    "plug_in": "too high on average for every F (k/n spreads more than p does)",
     "jeffreys": "no fixed sign: too low where many prompts sit at the ends, too high where pass rates are alike",
     "beta": "no fixed sign: too low beyond n where some prompts never or always pass",
     "u_statistic": "none: unbiased for every F, up to n",
-    "default": "no bias up to n, unknown sign beyond; the interval holds either way",
+    "default": "no bias where counts answer, unknown sign beyond: there the interval is what to trust",
 }
 
 

@@ -32,8 +32,8 @@ class LimitsSource(Protocol):
     def limits_of(self, functional: Functional, level: float) -> Limits:
         """Confidence limits of another mean."""
 
-    def identified_of(self, functional: Functional) -> Limits:
-        """Values that no number of prompts could rule out."""
+    def identified_of(self, functional: Functional) -> Limits | None:
+        """Values that no number of prompts could rule out; None where no smooth F fits."""
 
     def smooth_limits(self, group_size: int, level: float) -> Limits | None:
         """Limits of D(G) if F is smooth; None where there is no smooth fit."""
@@ -43,6 +43,13 @@ class LimitsSource(Protocol):
 
     def status_at(self, group_size: int, value: float | None, limits: Limits) -> FitStatus:
         """What a number at this G can and cannot say."""
+
+
+def _holding(limits: Limits | None, value: float | None) -> Limits | None:
+    """A range that holds the value."""
+    if limits is None or value is None:
+        return limits
+    return min(limits[0], value), max(limits[1], value)
 
 
 def _shown(value: float | None, limits: Limits, level: float) -> str:
@@ -123,12 +130,14 @@ class DeadFraction:
         return None if self.value is None else self.value - self.iid
 
     @cached_property
-    def identified(self) -> Limits:
-        """Values that no number of prompts could rule out at this n, if F is as fitted; equal ends where G <= n."""
+    def identified(self) -> Limits | None:
+        """Values that no number of prompts could rule out at this n, if F is as fitted; equal ends where G <= n.
+
+        None where no smooth F fits the pilot: nothing is known then of the law behind it.
+        """
         if self.method in ("exact", "u-statistic") and self.value is not None:
             return self.value, self.value
-        low, high = self._source.identified_of(self._source.dead_functional(self.group_size))
-        return (low, high) if self.value is None else (min(low, self.value), max(high, self.value))
+        return _holding(self._source.identified_of(self._source.dead_functional(self.group_size)), self.value)
 
     @cached_property
     def smooth_interval(self) -> Limits | None:
@@ -156,15 +165,12 @@ class Estimate:
     level: float
     _functional: Functional = field(repr=False, compare=False)
     _source: LimitsSource = field(repr=False, compare=False)
-    _passing_at: int | None = field(default=None, repr=False, compare=False)
+    _known: Limits | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def interval(self) -> Limits:
         """``(low, high)``; they always hold the value."""
-        if self._passing_at is not None:
-            fails = self._source.group_limits("all-fail", self._passing_at, self.level, False)
-            return 1.0 - fails[1], 1.0 - fails[0]
-        low, high = self._source.limits_of(self._functional, self.level)
+        low, high = self._known or self._source.limits_of(self._functional, self.level)
         return (low, high) if self.value is None else (min(low, self.value), max(high, self.value))
 
     @property
@@ -187,7 +193,6 @@ class Estimate:
         return f"{self.name} = {_shown(self.value, self.interval, self.level)}"
 
     @cached_property
-    def identified(self) -> Limits:
-        """Values that no number of prompts could rule out at this n, if F is as fitted."""
-        low, high = self._source.identified_of(self._functional)
-        return (low, high) if self.value is None else (min(low, self.value), max(high, self.value))
+    def identified(self) -> Limits | None:
+        """Values that no number of prompts could rule out at this n, if F is as fitted; None where no smooth F fits."""
+        return _holding(self._source.identified_of(self._functional), self.value)

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from grpo_plan._validate import as_float_array, as_one_group_size
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.functionals import Functional, custom, dead
-from grpo_plan.fitting.mixing import arcsine_grid, binomial_likelihood, log_coefficients, log_peak
+from grpo_plan.fitting.mixing import GRID_POINTS, arcsine_grid, binomial_likelihood, log_coefficients, log_peak
 from grpo_plan.passrates.discrete import DiscretePassRates
 
 Floats = NDArray[np.float64]
 SMALLEST_FREQUENCY = 1e-10
-MOST_CONSTRAINTS = 64  # rollouts taken into account; more narrow the range, but by less than is shown
+MOST_CONSTRAINTS = 256  # rollouts taken into account; more narrow the range, but by less than is shown
 
 
 def identified_range(
@@ -52,10 +52,13 @@ def identified_range(
 
 def range_at(rates: DiscretePassRates, rollouts: int, functional: Functional) -> tuple[float, float]:
     """The same at the frequencies that a fitted distribution gives for ``rollouts`` per prompt."""
-    p, q = arcsine_grid()
+    p, q = arcsine_grid(next(points for size, points in GRID_POINTS.items() if rollouts <= size))
     masses = _moved_to(p, rates)
     table = _table(min(rollouts, MOST_CONSTRAINTS), p, q)
     phi = functional.phi(p, q)
+    if 1 < functional.degree <= rollouts:  # a polynomial of degree at most n: known with the law of k of n
+        value = float(rates.masses @ functional.phi(rates.passing, rates.failing))
+        return value, value
     found = _range(table, table @ masses, phi)
     value = float(phi @ masses)
     if found is None:  # the solver gave up: what is sure of a mean is that phi bounds it

@@ -117,6 +117,9 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
         keep = moved > SMALLEST_MASS
         points, masses = wider[keep], moved[keep] / float(moved[keep].sum())
         cells = block[:, keep] @ masses
+    else:  # the certificate of the last step, not of the one before
+        slopes = (weights / cells) @ likelihood + tilt * phi
+        gap = float(slopes.max()) - 1.0 - tilt * float(phi[points] @ masses)
     return _state(mixing, phi, points, masses, gap)
 
 

@@ -154,10 +154,11 @@ class PointEstimator:
             last = self.measured(self.counted)
             all_pass = joined(last.all_pass or 0.0, all_pass, float(self.rates.all_pass(self.counted)))
             all_fail = joined(last.all_fail or 0.0, all_fail, float(self.rates.all_fail(self.counted)))
-            smooth = all_pass + all_fail
-            if self.nonparametric_share > 0.0 and smooth > 0.0:
-                factor = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), last.dead or 0.0) / smooth
-                all_pass, all_fail = all_pass * factor, all_fail * factor
+        smooth = all_pass + all_fail
+        if self.nonparametric_share > 0.0 and smooth > 0.0:
+            most = self.measured(self.counted).dead if self.counted > 1 else 1.0
+            factor = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), most or 0.0) / smooth
+            all_pass, all_fail = all_pass * factor, all_fail * factor
         return Parts(all_pass=all_pass, all_fail=all_fail, method="average", prompts_used=everyone)
 
     def measured(self, g: int) -> Parts:

@@ -35,6 +35,7 @@ from grpo_plan.pilot import Pilot, PilotHistogram
 
 Floats = NDArray[np.float64]
 TOO_WIDE = 0.5
+MOST_VARIANCE = 0.25  # of a 0/1 reward
 LONGEST_SUM = 256  # of dead fractions one by one, where they are no plain sum of powers
 MISFIT = 0.5  # share of the nonparametric answer above which no smooth interval is given
 AGREEING = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
@@ -149,6 +150,7 @@ class PassRateFit:
         fails = GROUP_FAMILIES["all-fail"](g)
         all_fail = self._points.parts(g).all_fail
         value = None if all_fail is None else 1.0 - all_fail
+        fails_limits = self.group_limits("all-fail", g, as_level(level), False)
         functional = custom(lambda p: 1.0 - fails.phi(p, 1.0 - p), f"pass@{g}", "some-pass")
         return Estimate(
             name=functional.name,
@@ -156,14 +158,23 @@ class PassRateFit:
             level=as_level(level),
             _functional=functional,
             _source=self,
-            _passing_at=g,
+            _known=(1.0 - fails_limits[1], 1.0 - fails_limits[0]),
         )
 
     def reward_variance(self, level: float = 0.95) -> Estimate:
         """Mean reward variance within a prompt, ``E[p (1 - p)] = (1 - D(2)) / 2`` (theory.md, eq. 11)."""
         pairs = self.dead(2, level)
         value = None if pairs.value is None else (1.0 - pairs.value) / 2.0
-        return self._estimate(custom(lambda p: p * (1.0 - p), "E[p(1-p)]", "mixed"), value, level)
+        functional = custom(lambda p: p * (1.0 - p), "E[p(1-p)]", "mixed")
+        most = MOST_VARIANCE
+        return Estimate(
+            name=functional.name,
+            value=None if value is None else min(value, most),
+            level=pairs.level,
+            _functional=functional,
+            _source=self,
+            _known=(min((1.0 - pairs.high) / 2.0, most), min((1.0 - pairs.low) / 2.0, most)),
+        )
 
     def stopping_cost(self, max_group_size: int, level: float = 0.95) -> Estimate:
         """Rollouts per prompt if sampling stops once both outcomes are seen, at most G (theory.md, eq. 34)."""
@@ -182,9 +193,24 @@ class PassRateFit:
         return self._estimate(stopping_cost(g), value, level)
 
     def jensen_gap(self, group_size: int, level: float = 0.95) -> Estimate:
-        """``D(G) - d_G(pbar)``, its limits linearised at the observed mean (theory.md, eq. 34)."""
+        """``D(G) - d_G(pbar)``, its limits linearised at the observed mean (theory.md, eq. 34).
+
+        The low limit is 0 where D's own interval holds the i.i.d. value: prompts may then be alike.
+        """
         g = as_one_group_size(group_size)
-        return self._estimate(jensen_gap(g, self.mean_pass_rate), self.dead(g).jensen_gap, level)
+        d = self.dead(g, level)
+        functional = jensen_gap(g, self.mean_pass_rate)
+        low, high = self.limits_of(functional, d.level)
+        if d.low <= d.iid <= d.high:
+            low = 0.0
+        return Estimate(
+            name=functional.name,
+            value=d.jensen_gap,
+            level=d.level,
+            _functional=functional,
+            _source=self,
+            _known=(low, max(low, high)),
+        )
 
     def mean_of(
         self, function: Callable[[Floats], NDArray[Any]], *, name: str = "mean", level: float = 0.95
@@ -195,7 +221,8 @@ class PassRateFit:
         and so differ a little from the same function given here.
 
         Args:
-            function: From an array of pass rates to values of the same shape, finite on [0, 1].
+            function: From an array of pass rates to values of the same shape, finite on [0, 1]. The limits are those on
+                a grid (steps of .004 in the middle, 1.5e-5 at the ends): it must change little within a step.
             name: For messages.
             level: Confidence level.
 
@@ -239,8 +266,10 @@ class PassRateFit:
         """Confidence limits of another mean."""
         return self._uncertainty.limits(functional, level)
 
-    def identified_of(self, functional: Functional) -> Limits:
-        """Range of a mean over all F with the fitted law of k of n (theory.md, eq. 38)."""
+    def identified_of(self, functional: Functional) -> Limits | None:
+        """Range of a mean over all F with the fitted law of k of n (theory.md, eq. 38); None where no smooth F fits."""
+        if self.family == "auto" and self.nonparametric_share > MISFIT:
+            return None
         return range_at(self.smooth_rates, self.max_measured_group_size, functional)
 
     def smooth_limits(self, group_size: int, level: float) -> Limits | None:
@@ -261,6 +290,8 @@ class PassRateFit:
         """Status of one dead fraction."""
         if group_size == 1:
             return FitStatus.OK
+        if FitStatus.DEPENDENT in self.statuses:
+            return FitStatus.DEPENDENT
         if value is None:
             return FitStatus.UNKNOWN
         if group_size > self.max_measured_group_size and limits[1] - limits[0] > TOO_WIDE:
@@ -285,6 +316,19 @@ class PassRateFit:
     def smooth_rates(self) -> DiscretePassRates:
         """The distribution behind the values beyond n, on a grid (two points where no prompt is mixed)."""
         return self._points.smooth_rates
+
+    @property
+    def likely_rates(self) -> DiscretePassRates:
+        """The smooth distribution, mixed with the nonparametric one by `nonparametric_share`."""
+        smooth, share = self.smooth_rates, self.nonparametric_share
+        if share == 0.0:
+            return smooth
+        raw = self.nonparametric
+        return DiscretePassRates(
+            passing=np.concatenate([smooth.passing, raw.passing]),
+            failing=np.concatenate([smooth.failing, raw.failing]),
+            masses=np.concatenate([(1.0 - share) * smooth.masses, share * raw.masses]),
+        )
 
     @property
     def nonparametric_share(self) -> float:

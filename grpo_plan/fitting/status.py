@@ -31,7 +31,7 @@ class FitStatus(Enum):
         "Then D(G) speaks of the prompts with at least G rollouts only."
     )
     EXTRAPOLATED = (
-        "Beyond twice the pilot's rollouts per prompt: the interval holds for any mix of pass rates, the value "
+        "Beyond twice the pilot's rollouts per prompt: the interval allows for any mix of pass rates, the value "
         "inside it rests on a smooth one."
     )
     BEYOND_REACH = "The interval is wider than 0.5: this pilot cannot tell; take more rollouts per prompt."

@@ -55,7 +55,7 @@ class PilotPlan:
         group_size: G whose dead fraction is wanted.
         half_width: Wanted half-width of its interval.
         level: Confidence level.
-        expected_dead: D(G) under the prior (of a first pilot: under its smooth fit).
+        expected_dead: D(G) under the prior; of a first pilot its estimate.
         expected_dead_interval: What the first pilot says of it; None for a Beta.
         recommended: The design with the fewest rollouts.
         options: Every design, by rising n.
@@ -135,7 +135,7 @@ def plan_pilot(
         group_size=g,
         half_width=half,
         level=level,
-        expected_dead=rates.all_pass(g) + rates.all_fail(g),
+        expected_dead=_expected(prior, rates, g),
         expected_dead_interval=prior.dead(g, level).interval if isinstance(prior, PassRateFit) else None,
         recommended=min(reached, key=lambda option: (option.rollouts or 0, option.rollouts_per_prompt)),
         options=options,
@@ -176,7 +176,7 @@ def advice(fit: PassRateFit, group_size: int, level: float = 0.95) -> str | None
     if d.status not in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH):
         return None
     text = f"This pilot (n = {n}) cannot tell D({group_size}): between {d.low:.2f} and {d.high:.2f}"
-    rates = fit.smooth_rates
+    rates = fit.likely_rates
     if len(rates.masses) <= 2:
         return f"{text}."
     larger, low, high = n, d.low, d.high
@@ -188,11 +188,17 @@ def advice(fit: PassRateFit, group_size: int, level: float = 0.95) -> str | None
     return f"{text}; {larger} rollouts per prompt, with as many prompts, would give about {low:.2f} to {high:.2f}."
 
 
+def _expected(prior: object, rates: DiscretePassRates, g: int) -> float:
+    """D(G) as the fit itself says it, or of a Beta."""
+    value = prior.dead(g).value if isinstance(prior, PassRateFit) else None
+    return rates.all_pass(g) + rates.all_fail(g) if value is None else value
+
+
 def _prior(prior: object) -> tuple[DiscretePassRates, str]:
     if isinstance(prior, PassRateFit):
         if len(prior.smooth_rates.masses) <= 2:
             raise PilotError(f"This pilot cannot serve as a prior: {prior.status.sentence} Give a Beta instead.")
-        return prior.smooth_rates, f"as in the first pilot of {prior.pilot.prompts:,} prompts"
+        return prior.likely_rates, f"as in the first pilot of {prior.pilot.prompts:,} prompts"
     if isinstance(prior, tuple | list) and len(prior) == 2:
         prior = BetaPassRates.from_shape(*prior)
     if not isinstance(prior, BetaPassRates) or prior.shape is None:
