@@ -98,7 +98,8 @@ class PassRateFit:
             spread = float(h.prompts @ (rates - self.mean_pass_rate) ** 2) / h.total_prompts
             several = h.rollouts > 1
             n, k = h.rollouts[several], h.successes[several]
-            within = float(h.prompts[several] @ (k * (n - k) / (n * n * (n - 1.0)))) / float(h.prompts[several].sum())
+            pq = float(h.prompts[several] @ (k * (n - k) / (n * (n - 1.0)))) / float(h.prompts[several].sum())
+            within = pq * float(h.prompts @ (1.0 / h.rollouts)) / h.total_prompts
             between = max(spread - within, 0.0) * self.pilot.prompts / self.population
         return mean_interval(rates, h.prompts, level, between=between)
 

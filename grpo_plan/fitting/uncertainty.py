@@ -123,7 +123,8 @@ class Uncertainty:
 
     def _measured_with(self, kind: str, group_size: int) -> tuple[NDArray[np.int64], Floats, Floats]:
         sizes, means, trials = self._measured[kind]
-        if group_size > self.counted or group_size in sizes:
+        group_size = min(group_size, self.counted)  # beyond, the last counted one is what limits
+        if group_size < 2 or group_size in sizes:
             return sizes, means, trials
         h = self.histogram
         usable = h.rollouts >= group_size

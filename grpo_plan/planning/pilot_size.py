@@ -125,10 +125,11 @@ def plan_pilot(
     if not reached:
         limits = [f" and at most {most:,} prompts"] * (max_prompts is not None)
         limits += [f" and at most {total:,} rollouts"] * (max_rollouts is not None)
-        best = min(options, key=lambda option: option.high - option.low)
+        ends = [(expected_limits(rates, min(most, total // n), n, g, level), n) for n in sizes]
+        (low, high), best = min(ends, key=lambda end: end[0][1] - end[0][0])
         raise InfeasiblePlanError(
             f"No pilot with {_listed(sizes)} rollouts per prompt{''.join(limits)} reaches a half-width of {half:g} at "
-            f"G = {g}. The narrowest has {(best.high - best.low) / 2:.3f} (n = {best.rollouts_per_prompt}). Allow "
+            f"G = {g}. The narrowest has {(high - low) / 2:.3f} (n = {best}). Allow "
             "that, or more prompts and rollouts."
         )
     return PilotPlan(
