@@ -205,7 +205,15 @@ def test_ends_of_the_law_keep_their_digits() -> None:
     assert rates.group_pmf(1000)[0] == pytest.approx(0.5**1000, rel=1e-9)
 
 
-def test_an_interval_holds_an_impossible_value() -> None:
+def test_an_interval_holds_the_value_of_a_family_that_the_data_refuse() -> None:
+    fit = fit_pass_rates(three_atoms(5000, 16), "beta")
+    e = fit.mean_of(lambda p: (1 - p) ** 40)
+    low, high = fit.limits_of(e._functional, 0.95)
+    assert e.value > high > low
+    assert e.interval == (low, e.value)
+
+
+def test_the_variance_of_a_reward_is_at_most_a_quarter() -> None:
     e = fit_pass_rates(pilot_of((0, 0, 60, 0, 0))).reward_variance()
     assert e.value == e.high == 0.25  # the subgroups say 1/3, which no pass rate gives
     assert e.low <= e.value

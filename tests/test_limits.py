@@ -354,3 +354,5 @@ def test_the_identified_range_is_a_point_up_to_n() -> None:
     assert d.method == "average"
     assert d.identified is not None
     assert d.identified[1] - d.identified[0] < 0.02  # the joined value against the fit's own
+    low, high = fit.identified_of(dead(100)) or (0.0, 1.0)
+    assert low == high == pytest.approx(fit.smooth_rates.all_pass(100) + fit.smooth_rates.all_fail(100), rel=1e-9)
