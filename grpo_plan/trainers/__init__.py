@@ -1,0 +1,1 @@
+"""Edge out: one module per trainer, with its rules and its block of configuration."""
