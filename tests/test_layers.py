@@ -27,13 +27,13 @@ LAYERS = {
     "fitting": 5,
     "batches": 6,
     "costs": 6,
-    "rules": 6,
-    "planning": 7,
-    "trainers": 8,
-    "plots": 8,
-    "cli": 9,
-    "__init__": 10,
-    "__main__": 10,
+    "rules": 7,
+    "planning": 8,
+    "trainers": 9,
+    "plots": 9,
+    "cli": 10,
+    "__init__": 11,
+    "__main__": 11,
 }
 EDGES_ONLY_FOR = {"readers": {"readers", "cli", "__init__"}, "cli": {"cli", "__main__"}}
 
