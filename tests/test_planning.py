@@ -197,8 +197,8 @@ def test_give_all_but_one() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "needs the budget in rollouts or the rollouts per step"),
-        ({"steps": 500}, "needs the budget in rollouts or the rollouts per step"),
+        ({}, "needs a budget, or the size of a step; got neither"),
+        ({"steps": 500}, "needs a budget, or the size of a step; got neither"),
         ({"rollouts": 1000}, "needs one more number to size a step"),
         ({"rollouts": 0, "steps": 1}, "rollouts must be at least 1; got 0"),
         ({"rollouts": 10.5, "steps": 1}, "rollouts must be a whole number; got 10.5"),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,7 @@ class Cost:
     seconds: float | None
     gpu_hours: float | None
     usd: float | None
-    missing: Mapping[str, str] = field(default=NOTHING)
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, unit: str) -> float | None:
         """What a budget in ``"rollouts"``, ``"tokens"``, ``"gpu_hours"`` or ``"usd"`` limits."""
@@ -58,6 +55,6 @@ class Cost:
 
         return self._with(total, {**other.missing, **self.missing})
 
-    def _with(self, value_of, missing: Mapping[str, str] | None = None) -> Cost:  # type: ignore[no-untyped-def]
+    def _with(self, value_of: Callable[[str], float | None], missing: Mapping[str, str] | None = None) -> Cost:
         values = {f.name: value_of(f.name) for f in fields(self) if f.name != "missing"}
-        return Cost(**values, missing=self.missing if missing is None else missing)
+        return Cost(**values, missing=self.missing if missing is None else missing)  # type: ignore[arg-type]
