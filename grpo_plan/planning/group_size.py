@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_probability, require
-from grpo_plan.advantages import get_estimator
+from grpo_plan.advantages import GroupMoments, get_estimator
 from grpo_plan.batches import effective_batch
 from grpo_plan.costs import Budget, CostModel, Design, binding_constraint, design_for
 from grpo_plan.errors import DomainError, InfeasiblePlanError
@@ -18,7 +18,6 @@ from grpo_plan.planning.plan import Alternative, KappaAnswer, Plan, PlannedDesig
 from grpo_plan.planning.signal import (
     DEFAULT_KAPPA,
     FLAT_SHARE,
-    GroupMoments,
     KappaRange,
     as_coherence,
     group_moments,
