@@ -110,7 +110,7 @@ def _cut(pilot: Pilot) -> bool:
     means = np.concatenate([c for c in (pilot.pass_tokens, pilot.fail_tokens) if c is not None])
     means = means[np.isfinite(means)]
     at_largest = int((means == means.max()).sum())
-    return means.size > at_largest >= max(FEWEST_EQUAL, CUT_SHARE * means.size)
+    return bool(means.size > at_largest >= max(FEWEST_EQUAL, CUT_SHARE * means.size))
 
 
 def _mean(
