@@ -16,20 +16,24 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Budget": "costs",
     "Comparison": "fitting.comparison",
+    "Cost": "costs",
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
+    "Design": "costs",
     "DomainError": "errors",
     "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
     "Estimate": "fitting.estimates",
     "FitError": "errors",
     "FitStatus": "fitting.status",
+    "GroupContent": "costs",
     "GrpoPlanError": "errors",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
     "KappaRange": "planning.signal",
+    "LengthStatus": "costs",
     "MissingExtraError": "errors",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
@@ -39,6 +43,9 @@ _PUBLIC = {
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
     "SequenceCheck": "independence",
+    "SolvedDesign": "costs",
+    "Throughput": "throughput",
+    "TokenLengths": "costs",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "check_independence": "independence",
@@ -48,6 +55,7 @@ _PUBLIC = {
     "duplicate_rollouts": "independence",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
+    "estimate_throughput": "throughput",
     "expected_group_std": "groups",
     "expected_group_variance": "groups",
     "fit_pass_rates": "fitting.fit",
@@ -55,6 +63,7 @@ _PUBLIC = {
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
     "identified_range": "fitting.identified",
+    "largest_group_size": "costs",
     "mixed_probability": "groups",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
@@ -65,25 +74,32 @@ _PUBLIC = {
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "read_throughput": "readers.throughput_reader",
+    "solve_design": "costs",
+    "token_lengths": "costs",
 }
 
 __all__ = [
     "Budget",
     "Comparison",
+    "Cost",
     "CostModel",
     "DeadFraction",
+    "Design",
     "DomainError",
     "DuplicateCheck",
     "EffectiveBatch",
     "Estimate",
     "FitError",
     "FitStatus",
+    "GroupContent",
     "GrpoPlanError",
     "IndependenceCheck",
     "IndependenceReport",
     "IndependenceVerdict",
     "InfeasiblePlanError",
     "KappaRange",
+    "LengthStatus",
     "MissingExtraError",
     "PassRateFit",
     "Pilot",
@@ -93,6 +109,9 @@ __all__ = [
     "PilotSize",
     "Plan",
     "SequenceCheck",
+    "SolvedDesign",
+    "Throughput",
+    "TokenLengths",
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
@@ -103,6 +122,7 @@ __all__ = [
     "duplicate_rollouts",
     "effective_batch",
     "effective_batch_of_list",
+    "estimate_throughput",
     "expected_group_std",
     "expected_group_variance",
     "fit_pass_rates",
@@ -110,6 +130,7 @@ __all__ = [
     "group_size_for_fidelity",
     "group_std_fidelity",
     "identified_range",
+    "largest_group_size",
     "mixed_probability",
     "pass_at",
     "pass_at_k",
@@ -120,11 +141,26 @@ __all__ = [
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
+    "read_throughput",
+    "solve_design",
+    "token_lengths",
 ]
 
 if TYPE_CHECKING:
     from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
-    from grpo_plan.costs import Budget, CostModel
+    from grpo_plan.costs import (
+        Budget,
+        Cost,
+        CostModel,
+        Design,
+        GroupContent,
+        LengthStatus,
+        SolvedDesign,
+        TokenLengths,
+        largest_group_size,
+        solve_design,
+        token_lengths,
+    )
     from grpo_plan.errors import (
         DomainError,
         FitError,
@@ -171,6 +207,8 @@ if TYPE_CHECKING:
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
+    from grpo_plan.readers.throughput_reader import read_throughput
+    from grpo_plan.throughput import Throughput, estimate_throughput
 
 
 def __getattr__(name: str) -> Any:
