@@ -160,6 +160,7 @@ def plan_group_size(
         trainer=None if rules is None else rules.name,
         fit=fit,
         _groups=tuple(float(g) for g in groups),
+        _shares=tuple(tuple(float(share) for share in row) for row in ends),
     )
 
 

@@ -168,22 +168,22 @@ def _kappas_that_keep(best: PlannedDesign, frontier: Sequence[PlannedDesign], ka
     """Values of kappa at which the pick stays within 10 % of the best."""
     size = best.design.group_size
     if len(frontier) == 1:
-        return "There is no other design."
+        return "there is no other design."
     if kappas.measured:
-        return f"Another kappa: measured ones outside {kappas.low:g} to {kappas.high:g} are not covered."
+        return "another kappa. It falls or rises with the policy: measure again when pass rates have moved."
     grid = kappas.grid()
     row = table[next(i for i, p in enumerate(frontier) if p is best)]
     good = grid[row >= FLAT_SHARE]
     if good.size == grid.size:
-        return f"No kappa in the range: G = {size} is within 10 % of the best at all of them."
+        return f"no kappa of the range; G = {size} is within 10 % of the best at all of them."
     if good.size == 0:
-        return f"A measured kappa: G = {size} is within 10 % of the best at none of the range."
+        return f"a measured kappa; G = {size} is within 10 % of the best at none of the range."
     edges = []
     if good[0] > grid[0]:
         edges.append(f"below {good[0]:.2g}")
     if good[-1] < grid[-1]:
         edges.append(f"above {good[-1]:.2g}")
-    return f"A kappa {' or '.join(edges)}: outside, G = {size} loses more than 10 %."
+    return f"a kappa {' or '.join(edges)}, where G = {size} makes less than 90 % of the best."
 
 
 def _max_dead(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternative:
@@ -195,7 +195,7 @@ def _max_dead(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
         if d.value <= limit:
             doubt = "" if d.high <= limit else f" The pilot does not make sure of it (up to {d.high:.3f})."
             told = "" if before is None else f" (D({before.group_size}) is {before.value:.4f})"
-            change = f"A limit below {d.value:.4f}" + ("" if before is None else f" or of {before.value:.4f} and more")
+            change = f"a limit below {d.value:.4f}" + ("" if before is None else f" or of {before.value:.4f} and more")
             return Alternative(
                 objective="max-dead",
                 planned=planned,
@@ -211,7 +211,7 @@ def _max_dead(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
         planned=None,
         comment=f"No feasible group size has D(G) <= {limit:g}; D({last.group_size}) is {reached}. "
         "Raise the limit or the budget, or pick prompts of middle difficulty.",
-        would_change="" if last.value is None else f"A limit of {last.value:.4f} or more.",
+        would_change="" if last.value is None else f"a limit of {last.value:.4f} or more.",
     )
 
 
@@ -232,9 +232,9 @@ def _mixed_groups(frontier: Sequence[PlannedDesign], prompt_cost: float) -> Alte
         comment=words,
         flat_range=(min(close), max(close)),
         runner_up=runner.design.group_size if runner else None,
-        would_change="A cost per prompt (--prompt-cost, or tokens and rates), not the pilot."
+        would_change="a cost per prompt (--prompt-cost, or tokens and rates), not the pilot."
         if small
-        else "The cost of a prompt beside that of a rollout.",
+        else "the cost of a prompt beside that of a rollout.",
     )
 
 
@@ -246,7 +246,7 @@ def _coverage(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
         if planned.coverage is None:
             continue
         if planned.coverage >= least:
-            change = f"A demand above {planned.coverage:.3f}"
+            change = f"a demand above {planned.coverage:.3f}"
             change += "" if before is None else f" or of {before:.3f} and less"
             return Alternative(
                 objective="coverage",
@@ -265,7 +265,7 @@ def _coverage(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
         planned=None,
         comment=f"No feasible group size gives {what} of {least:g}: {last.coverage:.3f} at G = "
         f"{last.design.group_size}. Ask for less (--min-coverage), or raise the budget.",
-        would_change=f"A demand of {last.coverage:.3f} or less.",
+        would_change=f"a demand of {last.coverage:.3f} or less.",
     )
 
 
@@ -281,7 +281,7 @@ def _rare_mode(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternat
         "groups push the rare answers down.",
         flat_range=(min(close), max(close)),
         runner_up=ranked[1].design.group_size if len(ranked) > 1 else None,
-        would_change="The share of the rare mode (--rare-share): its risk rises with G, then falls.",
+        would_change="the share of the rare mode (--rare-share): its risk rises with G, then falls.",
     )
 
 

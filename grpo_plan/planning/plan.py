@@ -139,6 +139,7 @@ class Plan:
     trainer: str | None
     fit: PassRateFit = field(repr=False)
     _groups: tuple[float, ...] = field(repr=False)
+    _shares: tuple[tuple[float, ...], ...] = field(repr=False)
 
     @property
     def level(self) -> float:
@@ -163,6 +164,11 @@ class Plan:
                 level=self.level,
             )
         return self._limits[key]
+
+    def progress_at(self, planned: PlannedDesign, kappa: float) -> float:
+        """A design's progress relative to the best design, in [0, 1], at a kappa of ``sensitivity``."""
+        column = [answer.kappa for answer in self.sensitivity].index(float(kappa))
+        return self._shares[self._index[id(planned)]][column]
 
     @cached_property
     def _index(self) -> dict[int, int]:
