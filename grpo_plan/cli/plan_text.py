@@ -212,15 +212,12 @@ def _reasons(chosen: Plan) -> list[str]:
             f"G = {best.design.group_size} instead of {exact.design.group_size}: a rounder number, at a cost of at "
             "most 1 point."
         )
-    if (kappa.measured or not same) and len(chosen.frontier) > 1:
-        lines += [_at_kappa(chosen, answer) for answer in chosen.sensitivity]
     if chosen.pick.runner_up is not None:
-        lines.append(
-            f"Next choice: G = {chosen.pick.runner_up}. What would change the pick: {chosen.pick.would_change}"
-        )
+        lines.append(f"Next choice: G = {chosen.pick.runner_up}. What would change it: {chosen.pick.would_change}")
     if not same:
         lines.append(
-            "A measured kappa would narrow this most: --kappa VALUE or the file of a probe (docs/choosing.md, section 3)."
+            "A measured kappa would narrow this most: --kappa VALUE, or the file of a probe (docs/choosing.md, "
+            "section 3)."
         )
     return lines
 
