@@ -10,6 +10,8 @@ from grpo_plan._validate import as_count, as_positive
 from grpo_plan.costs import Design
 from grpo_plan.rules import DesignRules, RuleCheck
 
+BATCH_SCALED = "batch_std"  # reward minus group mean, over the std of the whole batch; few trainers have it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
@@ -55,7 +57,7 @@ class Recipe:
 
     Attributes:
         design: Group size, prompts per step, steps.
-        estimator: Advantage estimator, a name of `grpo_plan.advantages`.
+        estimator: Advantage estimator, a name of `grpo_plan.advantages`, or `BATCH_SCALED`.
         temperature: Sampling temperature; None leaves the trainer's own.
         max_response_tokens: Longest response; None leaves the trainer's own.
         refill: Dynamic sampling; None: off.
@@ -100,6 +102,7 @@ class Trainer:
         title: How it calls itself.
         versions: Versions that the blocks are written for, oldest change first, e.g. ("0.28", "1.16").
         evidence: How the keys and rules are known: "run", "source" or "documentation", with the version.
+        estimators: Advantage estimators that a block of this trainer can express.
         rules: ``(hardware, version) -> rules``.
         block: ``(recipe, hardware, version) -> block``.
     """
@@ -108,5 +111,6 @@ class Trainer:
     title: str
     versions: tuple[str, ...]
     evidence: str
+    estimators: tuple[str, ...] = ("grpo", "dr_grpo", "rloo")
     rules: Callable[[Hardware, str | None], DesignRules]
     block: Callable[[Recipe, Hardware, str | None], Block]
