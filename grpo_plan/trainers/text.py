@@ -24,7 +24,7 @@ def python_call(
         num_generations=8,  # rollouts per prompt
     )
     """
-    lines = [f"    {key}={value!r},{_comment(comments, key)}" for key, value in settings.items()]
+    lines = [f"    {key}={_python_value(value)},{_comment(comments, key)}" for key, value in settings.items()]
     return "\n".join([f"{target} = {name}(", *lines, ")"])
 
 
@@ -82,10 +82,10 @@ def shell_command(words: Sequence[str], flags: Mapping[str, Any], *, joined: boo
 
 
 def commented(lines: Sequence[str]) -> str:
-    """Lines as comments of Python, YAML, TOML and shell.
+    r"""Lines as comments of Python, YAML, TOML and shell.
 
     >>> commented(["64 prompts"])
-    '# 64 prompts\\n'
+    '# 64 prompts\n'
     """
     return "".join(f"# {line}\n" for line in lines)
 
@@ -93,6 +93,10 @@ def commented(lines: Sequence[str]) -> str:
 def _comment(comments: Comments | None, path: str) -> str:
     text = (comments or {}).get(path)
     return f"  # {text}" if text else ""
+
+
+def _python_value(value: Any) -> str:
+    return double_quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _word(value: Any) -> str:
@@ -168,11 +172,13 @@ def _toml_value(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in value.items()) + "}"
     return double_quoted(str(value))
 
 
 def double_quoted(text: str) -> str:
-    r"""Text as a double-quoted string of YAML and of TOML.
+    r"""Text as a double-quoted string of YAML, TOML and Python.
 
     >>> print(double_quoted('say "hi"\n'))
     "say \"hi\"\n"
