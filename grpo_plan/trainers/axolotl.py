@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from grpo_plan.errors import DomainError
-from grpo_plan.trainers.base import BATCH_SCALED, Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 from grpo_plan.trainers.text import commented, yaml_block
 from grpo_plan.trainers.trl_family import RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import VersionRange, at_least, pick_range
 
 VERSIONS = ("0.12", "0.16", "0.19", "0.21")
-SCALES: dict[str, bool | str] = {"grpo": True, "dr_grpo": False, "rloo": False, BATCH_SCALED: "batch"}
+SCALES: dict[str, bool | str] = {"grpo": True, "dr_grpo": False, "rloo": False, "grpo_batch": "batch"}
 
 
 def rules(hardware: Hardware, version: str | None) -> RolloutRules:
@@ -68,7 +68,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None) -> Block:
 
 
 def _trl_section(recipe: Recipe, found: VersionRange) -> dict[str, Any]:
-    if recipe.estimator == BATCH_SCALED and not at_least(found.since, "0.19"):
+    if recipe.estimator == "grpo_batch" and not at_least(found.since, "0.19"):
         raise DomainError(f"Axolotl scales rewards by the batch's std from 0.19 on; asked for: {found.words}.")
     section: dict[str, Any] = {"num_generations": recipe.design.group_size}
     if at_least(found.since, "0.16"):
@@ -89,7 +89,7 @@ TRAINER = Trainer(
     title="Axolotl",
     versions=VERSIONS,
     evidence="source (0.12, 0.16, 0.19, 0.21)",
-    estimators=("grpo", "dr_grpo", "rloo", BATCH_SCALED),
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

@@ -10,8 +10,6 @@ from grpo_plan._validate import as_count, as_positive
 from grpo_plan.costs import Design
 from grpo_plan.rules import DesignRules, RuleCheck
 
-BATCH_SCALED = "batch_std"  # reward minus group mean, over the std of the whole batch; few trainers have it
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
@@ -57,7 +55,7 @@ class Recipe:
 
     Attributes:
         design: Group size, prompts per step, steps.
-        estimator: Advantage estimator, a name of `grpo_plan.advantages`, or `BATCH_SCALED`.
+        estimator: Advantage estimator, a name of `grpo_plan.advantages`.
         temperature: Sampling temperature; None leaves the trainer's own.
         max_response_tokens: Longest response; None leaves the trainer's own.
         refill: Dynamic sampling; None: off.

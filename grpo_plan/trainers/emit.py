@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from grpo_plan._validate import as_count, as_positive, require
-from grpo_plan.advantages import ESTIMATORS
+from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError, PlanFormatError
 from grpo_plan.planning.plan import Plan, PlannedDesign
-from grpo_plan.trainers.base import BATCH_SCALED, Block, Hardware, Recipe, Refilling, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
 from grpo_plan.trainers.nearest import MIN_GROUP_SIZE, require_accepted
 from grpo_plan.trainers.registry import get_trainer
 
@@ -39,7 +39,7 @@ def emit(
         temperature: Sampling temperature, above 0; None leaves the trainer's own.
         max_response_tokens: Longest response in tokens; None leaves the trainer's own.
         refill: Dynamic sampling; None: off.
-        estimator: Advantage estimator; default the plan's, else "grpo". "batch_std" scales by the whole batch's std.
+        estimator: Advantage estimator; default the plan's, else "grpo".
 
     Returns:
         The block, with the trainer's rules as checks (all satisfied) and what it cannot say as notes.
@@ -63,7 +63,9 @@ def emit(
         design=design_of(plan),
         estimator=_estimator(found, estimator or _planned_estimator(plan)),
         temperature=None if temperature is None else as_positive(temperature, "temperature"),
-        max_response_tokens=None if max_response_tokens is None else as_count(max_response_tokens, "max_response_tokens"),
+        max_response_tokens=None
+        if max_response_tokens is None
+        else as_count(max_response_tokens, "max_response_tokens"),
         refill=refill,
     )
     require_accepted(found.rules(hardware, version), recipe.design)
@@ -121,12 +123,12 @@ def _planned_estimator(plan: object) -> str:
 
 
 def _estimator(trainer: Trainer, name: str) -> str:
-    known = (*ESTIMATORS, BATCH_SCALED)
-    if name not in known:
-        raise DomainError(f"estimator must be one of {', '.join(known)}; got {str(name)[:40]!r}.")
+    name = get_estimator(name).name
+    if name == "grpo_sample":  # the same plan; which of the two stds is divided by is the trainer's own choice
+        name = "grpo"
     if name not in trainer.estimators:
         raise DomainError(
-            f"{trainer.title} has no estimator {name!r} that a block could ask for. Use {', '.join(trainer.estimators)}."
+            f"{trainer.title} blocks cannot ask for the estimator {name!r}. Use {', '.join(trainer.estimators)}."
         )
     return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from grpo_plan.trainers.base import BATCH_SCALED, Block, Hardware, Recipe, Refilling, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
 from grpo_plan.trainers.text import commented, shell_command
 from grpo_plan.trainers.trl_family import SCALES, RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import pick_range
@@ -86,7 +86,7 @@ TRAINER = Trainer(
     title="ms-swift",
     versions=VERSIONS,
     evidence="source (4.0.0, 4.6.0)",
-    estimators=("grpo", "dr_grpo", "rloo", BATCH_SCALED),
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

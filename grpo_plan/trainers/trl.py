@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from grpo_plan.errors import DomainError
-from grpo_plan.trainers.base import BATCH_SCALED, Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 from grpo_plan.trainers.text import commented, python_call
 from grpo_plan.trainers.trl_family import SCALES, RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import VersionRange, at_least, pick_range
@@ -89,7 +89,7 @@ def settings_of(recipe: Recipe, hardware: Hardware, found: VersionRange) -> tupl
 def loss_settings(estimator: str, found: VersionRange) -> dict[str, Any]:
     """Loss and scale of an advantage estimator, as the version names them."""
     named = at_least(found.since, "0.22")  # scale_rewards is a name from 0.22 on; before, whether to scale by group
-    if estimator == BATCH_SCALED and not named:
+    if estimator == "grpo_batch" and not named:
         raise DomainError(f"TRL scales rewards by the batch's std from 0.22 on; asked for: {found.words}.")
     scale = SCALES[estimator]
     loss = "dr_grpo" if estimator == "dr_grpo" else "dapo" if named else "bnpo"
@@ -101,7 +101,7 @@ TRAINER = Trainer(
     title="TRL",
     versions=VERSIONS,
     evidence="run (1.16), source (0.19, 0.22, 0.27, 0.28, 1.0, 1.14)",
-    estimators=("grpo", "dr_grpo", "rloo", BATCH_SCALED),
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

@@ -8,11 +8,11 @@ from math import gcd
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError
 from grpo_plan.rules import RuleCheck
-from grpo_plan.trainers.base import BATCH_SCALED, Hardware, Recipe
+from grpo_plan.trainers.base import Hardware, Recipe
 
 MIN_GROUP_SIZE = 2
 LARGEST_MICRO_BATCH = 16
-SCALES = {"grpo": "group", "dr_grpo": "none", "rloo": "none", BATCH_SCALED: "batch"}
+SCALES = {"grpo": "group", "dr_grpo": "none", "rloo": "none", "grpo_batch": "batch"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grpo_plan.errors import DomainError
-from grpo_plan.trainers.base import BATCH_SCALED, Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 from grpo_plan.trainers.text import commented, python_call
 from grpo_plan.trainers.trl import NO_REFILL, settings_of
 from grpo_plan.trainers.trl_family import RolloutRules, family_notes, headline, passes_of
@@ -14,7 +14,7 @@ from grpo_plan.trainers.versions import pick_range
 VERSIONS = ("2026.1", "2026.10")
 TRL_RANGE = ("0.20", "1.15")
 HOTTEST = 10.0
-SCALES: dict[str, bool | str] = {"grpo": True, "dr_grpo": False, "rloo": False, BATCH_SCALED: "batch"}
+SCALES: dict[str, bool | str] = {"grpo": True, "dr_grpo": False, "rloo": False, "grpo_batch": "batch"}
 IMPORTS = "import unsloth  # before trl: it replaces GRPOConfig\nfrom trl import GRPOConfig"
 
 
@@ -70,7 +70,7 @@ TRAINER = Trainer(
     title="Unsloth",
     versions=VERSIONS,
     evidence="source (2026.1.4, 2026.10.9); the arguments run through TRL 1.16",
-    estimators=("grpo", "dr_grpo", "rloo", BATCH_SCALED),
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )
