@@ -14,10 +14,12 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
+    "Design": "costs",
     "DomainError": "errors",
     "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
@@ -25,12 +27,14 @@ _PUBLIC = {
     "FitError": "errors",
     "FitStatus": "fitting.status",
     "GrpoPlanError": "errors",
+    "Hardware": "trainers.base",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
     "KappaRange": "planning.signal",
     "MissingExtraError": "errors",
+    "NearestDesigns": "trainers.nearest",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
     "PilotError": "errors",
@@ -38,6 +42,8 @@ _PUBLIC = {
     "PilotPlan": "planning.pilot_size",
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
+    "PlanFormatError": "errors",
+    "Refilling": "trainers.base",
     "SequenceCheck": "independence",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
@@ -48,6 +54,7 @@ _PUBLIC = {
     "duplicate_rollouts": "independence",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
+    "emit": "trainers.emit",
     "expected_group_std": "groups",
     "expected_group_variance": "groups",
     "fit_pass_rates": "fitting.fit",
@@ -56,6 +63,7 @@ _PUBLIC = {
     "group_std_fidelity": "groups",
     "identified_range": "fitting.identified",
     "mixed_probability": "groups",
+    "nearest_design": "trainers.nearest",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
@@ -65,13 +73,16 @@ _PUBLIC = {
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "rules_for": "trainers.registry",
 }
 
 __all__ = [
+    "Block",
     "Budget",
     "Comparison",
     "CostModel",
     "DeadFraction",
+    "Design",
     "DomainError",
     "DuplicateCheck",
     "EffectiveBatch",
@@ -79,12 +90,14 @@ __all__ = [
     "FitError",
     "FitStatus",
     "GrpoPlanError",
+    "Hardware",
     "IndependenceCheck",
     "IndependenceReport",
     "IndependenceVerdict",
     "InfeasiblePlanError",
     "KappaRange",
     "MissingExtraError",
+    "NearestDesigns",
     "PassRateFit",
     "Pilot",
     "PilotError",
@@ -92,6 +105,8 @@ __all__ = [
     "PilotPlan",
     "PilotSize",
     "Plan",
+    "PlanFormatError",
+    "Refilling",
     "SequenceCheck",
     "__version__",
     "all_fail_probability",
@@ -103,6 +118,7 @@ __all__ = [
     "duplicate_rollouts",
     "effective_batch",
     "effective_batch_of_list",
+    "emit",
     "expected_group_std",
     "expected_group_variance",
     "fit_pass_rates",
@@ -111,6 +127,7 @@ __all__ = [
     "group_std_fidelity",
     "identified_range",
     "mixed_probability",
+    "nearest_design",
     "pass_at",
     "pass_at_k",
     "plan_group_size",
@@ -120,11 +137,12 @@ __all__ = [
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
+    "rules_for",
 ]
 
 if TYPE_CHECKING:
     from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
-    from grpo_plan.costs import Budget, CostModel
+    from grpo_plan.costs import Budget, CostModel, Design
     from grpo_plan.errors import (
         DomainError,
         FitError,
@@ -133,6 +151,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         PilotError,
         PilotFormatError,
+        PlanFormatError,
     )
     from grpo_plan.fitting.comparison import Comparison, compare_estimates
     from grpo_plan.fitting.estimates import DeadFraction, Estimate
@@ -171,6 +190,10 @@ if TYPE_CHECKING:
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
+    from grpo_plan.trainers.base import Block, Hardware, Refilling
+    from grpo_plan.trainers.emit import emit
+    from grpo_plan.trainers.nearest import NearestDesigns, nearest_design
+    from grpo_plan.trainers.registry import rules_for
 
 
 def __getattr__(name: str) -> Any:

@@ -352,7 +352,10 @@ def test_infeasible_requests_name_the_cheapest_design(example_fit: PassRateFit) 
     ("options", "message"),
     [
         ({"objective": "speed"}, "objective must be one of signal, max-dead; got 'speed'"),
-        ({"estimator": "ppo"}, "estimator must be one of grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl, sign; got 'ppo'"),
+        (
+            {"estimator": "ppo"},
+            "estimator must be one of grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl, sign; got 'ppo'",
+        ),
         ({"kappa": (300.0, 1.0)}, "kappa must be LO:HI with LO <= HI; got 300:1"),
         ({"kappa": -1.0}, "kappa must be finite and at least 0; got -1"),
         ({"group_sizes": [1]}, "group_size must be at least 2; got 1"),

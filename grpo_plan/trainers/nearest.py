@@ -36,12 +36,12 @@ class NearestDesigns:
         >>> NearestDesigns(within=d, above=None, other_group_size=None).in_words
         'Nearest: 32 prompts x 8 (256 rollouts a step).'
         """
-        found = [d for d in (self.within, self.other_group_size, self.above) if d is not None]
-        if not found:
+        inside = [_words(d) for d in (self.within, self.other_group_size) if d is not None]
+        more = "" if self.above is None else f"with more rollouts: {_words(self.above)}"
+        if not inside and not more:
             return "No design with fewer rollouts a step is accepted. Use fewer GPUs or a smaller micro-batch."
-        first, *others = (f"{d.prompts_per_step:,} prompts x {d.group_size:,}" for d in found)
-        text = f"Nearest: {first} ({found[0].rollouts_per_step:,} rollouts a step)"
-        return text + ("".join(f", or {o}" for o in others)) + "."
+        text = "; ".join(part for part in (" or ".join(inside), more) if part)
+        return f"Nearest: {text}."
 
 
 def nearest_design(rules: DesignRules, design: Design) -> NearestDesigns:
@@ -80,6 +80,10 @@ def require_accepted(rules: DesignRules, design: Design) -> None:
             f"{rules.name} refuses {design.prompts_per_step:,} prompts x {design.group_size:,} rollouts: {reasons}. "
             + nearest_design(rules, design).in_words
         )
+
+
+def _words(design: Design) -> str:
+    return f"{design.prompts_per_step:,} prompts x {design.group_size:,} ({design.rollouts_per_step:,} rollouts a step)"
 
 
 def _searched(rules: DesignRules, start: Design, step: int) -> Design | None:

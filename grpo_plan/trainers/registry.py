@@ -15,6 +15,11 @@ TRAINERS = (
 )  # fmt: skip
 
 
+def known_trainers() -> tuple[str, ...]:
+    """Names that `get_trainer` takes."""
+    return tuple(name for name in TRAINERS if find_spec(_module(name)) is not None)
+
+
 def get_trainer(name: str) -> Trainer:
     """The trainer of that name.
 
@@ -24,9 +29,8 @@ def get_trainer(name: str) -> Trainer:
     >>> get_trainer("ms-swift").title
     'ms-swift'
     """
-    if name not in TRAINERS or find_spec(_module(name)) is None:
-        known = ", ".join(n for n in TRAINERS if find_spec(_module(n)) is not None)
-        raise DomainError(f"trainer must be one of {known}; got {str(name)[:40]!r}.")
+    if name not in known_trainers():
+        raise DomainError(f"trainer must be one of {', '.join(known_trainers())}; got {str(name)[:40]!r}.")
     trainer: Trainer = import_module(_module(name)).TRAINER
     return trainer
 
