@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "Cost": "costs",
@@ -28,6 +29,7 @@ _PUBLIC = {
     "FitStatus": "fitting.status",
     "GroupContent": "costs",
     "GrpoPlanError": "errors",
+    "Hardware": "trainers.base",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
@@ -35,6 +37,7 @@ _PUBLIC = {
     "KappaRange": "planning.signal",
     "LengthStatus": "costs",
     "MissingExtraError": "errors",
+    "NearestDesigns": "trainers.nearest",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
     "PilotError": "errors",
@@ -42,6 +45,8 @@ _PUBLIC = {
     "PilotPlan": "planning.pilot_size",
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
+    "PlanFormatError": "errors",
+    "Refilling": "trainers.base",
     "SequenceCheck": "independence",
     "SolvedDesign": "costs",
     "Throughput": "throughput",
@@ -55,6 +60,7 @@ _PUBLIC = {
     "duplicate_rollouts": "independence",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
+    "emit": "trainers.emit",
     "estimate_throughput": "throughput",
     "expected_group_std": "groups",
     "expected_group_variance": "groups",
@@ -65,6 +71,7 @@ _PUBLIC = {
     "identified_range": "fitting.identified",
     "largest_group_size": "costs",
     "mixed_probability": "groups",
+    "nearest_design": "trainers.nearest",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
@@ -75,11 +82,13 @@ _PUBLIC = {
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
     "read_throughput": "readers.throughput_reader",
+    "rules_for": "trainers.registry",
     "solve_design": "costs",
     "token_lengths": "costs",
 }
 
 __all__ = [
+    "Block",
     "Budget",
     "Comparison",
     "Cost",
@@ -94,6 +103,7 @@ __all__ = [
     "FitStatus",
     "GroupContent",
     "GrpoPlanError",
+    "Hardware",
     "IndependenceCheck",
     "IndependenceReport",
     "IndependenceVerdict",
@@ -101,6 +111,7 @@ __all__ = [
     "KappaRange",
     "LengthStatus",
     "MissingExtraError",
+    "NearestDesigns",
     "PassRateFit",
     "Pilot",
     "PilotError",
@@ -108,6 +119,8 @@ __all__ = [
     "PilotPlan",
     "PilotSize",
     "Plan",
+    "PlanFormatError",
+    "Refilling",
     "SequenceCheck",
     "SolvedDesign",
     "Throughput",
@@ -122,6 +135,7 @@ __all__ = [
     "duplicate_rollouts",
     "effective_batch",
     "effective_batch_of_list",
+    "emit",
     "estimate_throughput",
     "expected_group_std",
     "expected_group_variance",
@@ -132,6 +146,7 @@ __all__ = [
     "identified_range",
     "largest_group_size",
     "mixed_probability",
+    "nearest_design",
     "pass_at",
     "pass_at_k",
     "plan_group_size",
@@ -142,6 +157,7 @@ __all__ = [
     "read_independence",
     "read_pilot",
     "read_throughput",
+    "rules_for",
     "solve_design",
     "token_lengths",
 ]
@@ -169,6 +185,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         PilotError,
         PilotFormatError,
+        PlanFormatError,
     )
     from grpo_plan.fitting.comparison import Comparison, compare_estimates
     from grpo_plan.fitting.estimates import DeadFraction, Estimate
@@ -209,6 +226,10 @@ if TYPE_CHECKING:
     from grpo_plan.readers.pilot_reader import read_pilot
     from grpo_plan.readers.throughput_reader import read_throughput
     from grpo_plan.throughput import Throughput, estimate_throughput
+    from grpo_plan.trainers.base import Block, Hardware, Refilling
+    from grpo_plan.trainers.emit import emit
+    from grpo_plan.trainers.nearest import NearestDesigns, nearest_design
+    from grpo_plan.trainers.registry import rules_for
 
 
 def __getattr__(name: str) -> Any:

@@ -45,6 +45,9 @@ FUNCTIONS = {
     "token_lengths": "pilot level",
     "read_throughput": "source step_time tokens rollouts_per_step level",
     "estimate_throughput": "seconds tokens steps counts_prompts level dropped gpus notes",
+    "emit": "plan trainer version hardware temperature max_response_tokens refill estimator",
+    "rules_for": "trainer hardware version",
+    "nearest_design": "rules design",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
 }
@@ -84,6 +87,10 @@ RECORDS = {
         "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
         "assumptions fit"
     ),
+    "Hardware": "gpus micro_batch",
+    "Refilling": "batch_multiplier max_rounds",
+    "Block": "trainer versions language text settings checks notes",
+    "NearestDesigns": "within above other_group_size",
     "EffectiveBatch": (
         "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead"
     ),
@@ -117,6 +124,7 @@ def test_errors_refine_builtins_and_carry_exit_codes() -> None:
         (gp.DomainError, ValueError, 2),
         (gp.PilotFormatError, ValueError, 1),
         (gp.PilotError, ValueError, 1),
+        (gp.PlanFormatError, ValueError, 1),
         (gp.InfeasiblePlanError, ValueError, 3),
         (gp.FitError, RuntimeError, 1),
         (gp.MissingExtraError, ImportError, 1),

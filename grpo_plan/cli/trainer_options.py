@@ -45,7 +45,7 @@ class TrainerRequest:
                     option = {"version": "trainer-version"}.get(name, name.replace("_", "-"))
                     raise DomainError(f"--{option} needs a trainer; got none. Give --trainer, e.g. --trainer trl.")
             return None
-        from grpo_plan.trainers import get_trainer
+        from grpo_plan.trainers.registry import get_trainer
 
         found = get_trainer(self.trainer)
         if estimator not in found.estimators:
@@ -59,8 +59,8 @@ class TrainerRequest:
         """The block that carries the plan out; None without a trainer."""
         if self.trainer is None:
             return None
-        from grpo_plan.trainers import emit
         from grpo_plan.trainers.base import Refilling
+        from grpo_plan.trainers.emit import emit
 
         return emit(
             chosen,
