@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -114,8 +115,10 @@ def parse_kappa(text: str, fit: PassRateFit | None = None) -> KappaRange:
     except ValueError as error:
         if isinstance(error, DomainError):
             raise
-    if fit is None:
-        raise DomainError(f"--kappa must be a number or LO:HI, e.g. 10 or 1:300; got {text!r}.")
-    from grpo_plan.planning.kappa import KappaMeasurement
+    if fit is None or not Path(text).exists():
+        raise DomainError(
+            f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
+        )
+    from grpo_plan.planning.kappa_measurement import KappaMeasurement
 
     return KappaMeasurement.load(text).kappa_range(fit)
