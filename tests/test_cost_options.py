@@ -112,7 +112,7 @@ def test_a_calibrated_run_gives_the_speed(app: typer.Typer, pilot: Path, tmp_pat
     seconds = body["cost"]["seconds"]
     tokens = body["cost"]["generated_tokens"] + body["cost"]["rollouts"] * 100
     assert seconds == pytest.approx(9 * 20 + tokens / 2e4, rel=1e-6)
-    assert "2e+04 prompt and response tokens a second" in body["notes"][-1]
+    assert "20,000 prompt and response tokens a second" in body["notes"][-1]
 
 
 @pytest.mark.parametrize(

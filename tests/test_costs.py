@@ -214,8 +214,9 @@ def situations(draw: st.DrawFn) -> tuple[Budget, CostModel, GroupContent]:
         budget = Budget(**given_values)
     except DomainError:
         assume(False)
+    drawn: dict[str, Any] = {n: draw(st.floats(1e-2, 1e5)) for n in FULL if n not in ("gpus", "reward_parallel")}
     model = CostModel(
-        **{name: draw(st.floats(1e-2, 1e5)) for name in FULL if name not in ("gpus", "reward_parallel")},
+        **drawn,
         gpus=draw(st.integers(1, 64)), reward_parallel=draw(st.integers(1, 64)), refill=rule == "refill",
         trained=None if rule == "refill" else rule, prompt_rollouts=draw(st.sampled_from([0.0, 0.5, 7.0])),
     )  # fmt: skip

@@ -227,7 +227,7 @@ def test_warm_up_is_left_out_at_the_start_only() -> None:
 def test_few_rows_have_no_limits() -> None:
     one = estimate_throughput([10.0], [1000.0])
     assert (one.tokens_per_s, one.tokens_per_s_low, one.tokens_per_s_high) == (100.0, None, None)
-    assert "100 prompt and response tokens a second over 1 steps" in one.sentence
+    assert "100 prompt and response tokens a second over 1 step;" in one.sentence
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1e4), st.floats(1.0, 1e7)), min_size=1, max_size=40), st.floats(0.5, 0.99))
@@ -275,7 +275,7 @@ def test_arguments_out_of_range_are_refused(tmp_path: Path) -> None:
         ({"step_time": "nope"}, PilotFormatError), ({"tokens": "nope"}, PilotFormatError),
     ):  # fmt: skip
         with pytest.raises(error):
-            read(tmp_path, state(WINDOWS), **options)  # type: ignore[arg-type]
+            read(tmp_path, state(WINDOWS), **options)
     with pytest.raises(DomainError, match="source must be the path"):
         read_throughput(3)  # type: ignore[arg-type]
     with pytest.raises(PilotFormatError, match="no such file"):
