@@ -256,19 +256,29 @@ def test_the_solved_design_fits_and_one_more_does_not(situation: tuple[Budget, C
     assert budget.steps in (None, design.steps)
     assert budget.prompts_per_step in (None, prompts)
     assert solved.cost == cost.run(c, prompts, steps)
-    slack = 1 - 1e-9
-    if budget.prompts_per_step is None:
-        more = cost.run(c, prompts + 1, budget.steps or 1)
-        over = {u for u, most in budget.totals.items() if (more.of(u) or 0.0) > most * slack}
-        if budget.rollouts_per_step is not None and (prompts + 1) * c.group_size > budget.rollouts_per_step:
-            over.add("rollouts_per_step")
-        assert over, "one more prompt a step would have fitted"
-        assert over & set(solved.binding)
+    bound: set[str] = set()
+
+    def check_one_more(prompts: int, steps: int, what: str) -> None:
+        """Something breaks, and what breaks beyond rounding is named as binding."""
+        surely, perhaps = (over(prompts, steps, slack) for slack in (1 + 1e-9, 1 - 1e-9))
+        assert perhaps, f"one more {what} would have fitted"
+        assert surely <= set(solved.binding)
+        bound.update(perhaps)
+
+    def over(prompts: int, steps: int, slack: float) -> set[str]:
+        more = cost.run(c, prompts, steps)
+        found = {u for u, most in budget.totals.items() if (more.of(u) or 0.0) > most * slack}
+        wide = budget.rollouts_per_step is not None and prompts * c.group_size > budget.rollouts_per_step
+        return found | ({"rollouts_per_step"} if wide else set())
+
+    if budget.prompts_per_step is None and (budget.steps is not None or steps == 1):
+        check_one_more(prompts + 1, budget.steps or 1, "prompt a step")
     if budget.steps is None and budget.totals:
-        more = cost.run(c, prompts, steps + 1)
-        over = {u for u, most in budget.totals.items() if (more.of(u) or 0.0) > most * slack}
-        assert over, "one more step would have fitted"
-        assert over & set(solved.binding)
+        check_one_more(prompts, steps + 1, "step")
+    if budget.prompts_per_step is None and budget.rollouts_per_step is not None and steps > 1:
+        bound.add("rollouts_per_step")
+        assert prompts == budget.rollouts_per_step // c.group_size
+    assert set(solved.binding) <= bound
     if budget.prompts_per_step is not None and (budget.steps is not None or not budget.totals):
         assert solved.binding == ()
 
