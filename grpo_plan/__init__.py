@@ -17,6 +17,7 @@ _PUBLIC = {
     "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
+    "Cost": "costs",
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
     "Design": "costs",
@@ -26,6 +27,7 @@ _PUBLIC = {
     "Estimate": "fitting.estimates",
     "FitError": "errors",
     "FitStatus": "fitting.status",
+    "GroupContent": "costs",
     "GrpoPlanError": "errors",
     "Hardware": "trainers.base",
     "IndependenceCheck": "independence",
@@ -33,6 +35,7 @@ _PUBLIC = {
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
     "KappaRange": "planning.signal",
+    "LengthStatus": "costs",
     "MissingExtraError": "errors",
     "NearestDesigns": "trainers.nearest",
     "PassRateFit": "fitting.result",
@@ -45,6 +48,9 @@ _PUBLIC = {
     "PlanFormatError": "errors",
     "Refilling": "trainers.base",
     "SequenceCheck": "independence",
+    "SolvedDesign": "costs",
+    "Throughput": "throughput",
+    "TokenLengths": "costs",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "check_independence": "independence",
@@ -55,6 +61,7 @@ _PUBLIC = {
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
     "emit": "trainers.emit",
+    "estimate_throughput": "throughput",
     "expected_group_std": "groups",
     "expected_group_variance": "groups",
     "fit_pass_rates": "fitting.fit",
@@ -62,6 +69,7 @@ _PUBLIC = {
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
     "identified_range": "fitting.identified",
+    "largest_group_size": "costs",
     "mixed_probability": "groups",
     "nearest_design": "trainers.nearest",
     "pass_at": "groups",
@@ -73,13 +81,17 @@ _PUBLIC = {
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "read_throughput": "readers.throughput_reader",
     "rules_for": "trainers.registry",
+    "solve_design": "costs",
+    "token_lengths": "costs",
 }
 
 __all__ = [
     "Block",
     "Budget",
     "Comparison",
+    "Cost",
     "CostModel",
     "DeadFraction",
     "Design",
@@ -89,6 +101,7 @@ __all__ = [
     "Estimate",
     "FitError",
     "FitStatus",
+    "GroupContent",
     "GrpoPlanError",
     "Hardware",
     "IndependenceCheck",
@@ -96,6 +109,7 @@ __all__ = [
     "IndependenceVerdict",
     "InfeasiblePlanError",
     "KappaRange",
+    "LengthStatus",
     "MissingExtraError",
     "NearestDesigns",
     "PassRateFit",
@@ -108,6 +122,9 @@ __all__ = [
     "PlanFormatError",
     "Refilling",
     "SequenceCheck",
+    "SolvedDesign",
+    "Throughput",
+    "TokenLengths",
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
@@ -119,6 +136,7 @@ __all__ = [
     "effective_batch",
     "effective_batch_of_list",
     "emit",
+    "estimate_throughput",
     "expected_group_std",
     "expected_group_variance",
     "fit_pass_rates",
@@ -126,6 +144,7 @@ __all__ = [
     "group_size_for_fidelity",
     "group_std_fidelity",
     "identified_range",
+    "largest_group_size",
     "mixed_probability",
     "nearest_design",
     "pass_at",
@@ -137,12 +156,27 @@ __all__ = [
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
+    "read_throughput",
     "rules_for",
+    "solve_design",
+    "token_lengths",
 ]
 
 if TYPE_CHECKING:
     from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
-    from grpo_plan.costs import Budget, CostModel, Design
+    from grpo_plan.costs import (
+        Budget,
+        Cost,
+        CostModel,
+        Design,
+        GroupContent,
+        LengthStatus,
+        SolvedDesign,
+        TokenLengths,
+        largest_group_size,
+        solve_design,
+        token_lengths,
+    )
     from grpo_plan.errors import (
         DomainError,
         FitError,
@@ -190,6 +224,8 @@ if TYPE_CHECKING:
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
+    from grpo_plan.readers.throughput_reader import read_throughput
+    from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit
     from grpo_plan.trainers.nearest import NearestDesigns, nearest_design

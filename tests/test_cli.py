@@ -374,7 +374,7 @@ def test_odd_pilots_still_get_a_correct_answer(run: Run) -> None:
         ),
         (["fit", "t", "--where", "x"], 2, "--where must be COLUMN=VALUE; got 'x'."),
         (["fit", "t", "--reward-column", "nope"], 1, "no column 'nope' (asked for as reward). Columns: id, reward."),
-        (["plan", "t"], 2, "A plan needs the budget in rollouts or the rollouts per step"),
+        (["plan", "t"], 2, "A plan needs a budget, or the size of a step; got neither"),
         (["plan", "t", "--budget-rollouts", "many", "--steps", "1"], 2, "--budget-rollouts must be a whole number"),
         (["plan", "t", "--budget-rollouts", "1e6"], 2, "needs one more number to size a step"),
         (["plan", "t", "--budget-rollouts", "10", "--steps", "100"], 3, "No design fits 10 rollouts and 100 steps"),

@@ -14,7 +14,7 @@ from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning import KappaRange, plan_group_size
-from grpo_plan.planning.group_size import candidate_group_sizes
+from grpo_plan.planning.frontier import candidate_group_sizes
 from grpo_plan.planning.signal import group_moments, progress, two_stage_group_size
 from tests.conftest import pilot_of
 from tests.helpers import assert_mean
@@ -351,7 +351,10 @@ def test_infeasible_requests_name_the_cheapest_design(example_fit: PassRateFit) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "speed"}, "objective must be one of signal, max-dead; got 'speed'"),
+        (
+            {"objective": "speed"},
+            "objective must be one of signal, max-dead, mixed-groups, coverage, rare-mode; got 'speed'",
+        ),
         (
             {"estimator": "ppo"},
             "estimator must be one of grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl, sign; got 'ppo'",

@@ -6,6 +6,15 @@ and no planning code imports it.
 """
 
 from grpo_plan.symbolic.base import exact
+from grpo_plan.symbolic.costs import (
+    group_tokens,
+    mixed_passes,
+    mixed_share,
+    most_prompts,
+    most_steps,
+    prompt_cost,
+    run_cost,
+)
 from grpo_plan.symbolic.estimation import (
     PSEUDO_PROMPTS,
     beta_binomial_log_likelihood,
@@ -178,6 +187,7 @@ __all__ = [
     "flat_range",
     "graded_dead",
     "group_mean",
+    "group_tokens",
     "group_variance",
     "halving_factor",
     "identified_range",
@@ -195,10 +205,14 @@ __all__ = [
     "mixed",
     "mixed_groups_pmf",
     "mixed_increment",
+    "mixed_passes",
     "mixed_per_rollout",
+    "mixed_share",
     "mixed_sum",
     "mixture_law",
     "mixture_mean",
+    "most_prompts",
+    "most_steps",
     "neighbour_covariance",
     "noise",
     "noise_to_signal",
@@ -212,11 +226,13 @@ __all__ = [
     "plug_in_bias",
     "poisson_binomial_pmf",
     "poisson_binomial_variance",
+    "prompt_cost",
     "prompts_for",
     "rare_mode_miss",
     "regrets",
     "rloo_noise_mean",
     "rloo_signal_second_moment",
+    "run_cost",
     "saturated_log_likelihood",
     "second_moment",
     "session_covariance",
