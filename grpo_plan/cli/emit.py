@@ -112,6 +112,8 @@ def block_json(block: Block) -> dict[str, Any]:
 
 
 def _plan(plan: str | None, group_size: Whole, prompts_per_step: Whole, steps: Whole) -> dict[str, Any] | Design:
+    from grpo_plan.costs import Design
+
     if plan is not None:
         if group_size is not None or prompts_per_step is not None or steps is not None:
             raise DomainError("emit takes a plan or --group-size and --prompts-per-step; got both. Leave one out.")
@@ -120,11 +122,11 @@ def _plan(plan: str | None, group_size: Whole, prompts_per_step: Whole, steps: W
         raise DomainError(
             "emit needs a plan, or --group-size and --prompts-per-step. Write one with: grpo-plan plan ... --json."
         )
-    return {
-        "group_size": parse_whole(group_size, "--group-size"),
-        "prompts_per_step": parse_whole(prompts_per_step, "--prompts-per-step"),
-        "steps": optional_whole(steps, "--steps"),
-    }
+    return Design(
+        group_size=parse_whole(group_size, "--group-size"),
+        prompts_per_step=parse_whole(prompts_per_step, "--prompts-per-step"),
+        steps=optional_whole(steps, "--steps"),
+    )
 
 
 def _read(source: str) -> dict[str, Any]:
