@@ -362,6 +362,9 @@ def test_from_plan_to_block(run: Run, example_file: Path) -> None:
     assert list(body) == [
         "schema", "command", "trainer", "versions", "language", "text", "settings", "checks", "notes"
     ]  # fmt: skip
+    page = (ROOT / "docs/json.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `emit` |"))
+    assert all(f"`{key}`" in row for key in (*list(body)[2:], *body["checks"][0]))
     assert all(check["satisfied"] for check in body["checks"])
     again = run("emit", "plan.json", "--trainer", "trl", "--temperature", 1, "-o", "block.py")
     assert again.out == ""
