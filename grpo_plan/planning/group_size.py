@@ -21,6 +21,7 @@ from grpo_plan.planning.signal import (
     GroupMoments,
     KappaRange,
     as_coherence,
+    as_kappa_range,
     group_moments,
     progress,
     two_stage_group_size,
@@ -72,7 +73,7 @@ def plan_group_size(
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     limit = float(as_probability(max_dead, "max_dead"))
-    kappas = _as_kappa(kappa)
+    kappas = as_kappa_range(kappa)
     advantage = get_estimator(estimator)
     cost = cost or CostModel()
     designs = _feasible(budget, cost, group_sizes)
@@ -129,13 +130,6 @@ def candidate_group_sizes(rollouts_in_a_step: float | None) -> tuple[int, ...]:
     if rollouts_in_a_step is not None and rollouts_in_a_step == int(rollouts_in_a_step):
         sizes |= {g for g in range(MIN_GROUP_SIZE, MAX_GROUP_SIZE + 1) if int(rollouts_in_a_step) % g == 0}
     return tuple(sorted(sizes))
-
-
-def _as_kappa(kappa: KappaRange | tuple[float, float] | float) -> KappaRange:
-    if isinstance(kappa, KappaRange):
-        return kappa
-    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    return KappaRange(low=low, high=high)
 
 
 def _feasible(budget: Budget, cost: CostModel, group_sizes: Iterable[int] | None) -> list[Design]:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_level, require
-from grpo_plan.advantages import Estimator, get_estimator
+from grpo_plan.advantages import get_estimator
 from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.fitting.fit import fit_pass_rates
-from grpo_plan.fitting.intervals import Interval
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.dropping import effect_of_dropping
 from grpo_plan.planning.mix_limits import MixLimits, Shares, limits_for
-from grpo_plan.planning.mix_plan import Mix, MixCorner, MixedStratum, MixGain, MixPoint
-from grpo_plan.planning.mix_solver import BestMix, MixBounds, best_progress, divergence, greedy_mix, linear_mix
-from grpo_plan.planning.signal import DEFAULT_KAPPA, KappaRange
+from grpo_plan.planning.mix_plan import Mix, MixedStratum, MixGain
+from grpo_plan.planning.mix_solver import divergence
+from grpo_plan.planning.mix_worth import (
+    OPTIMISM_REPLICATES,
+    MixWorth,
+    corner_of,
+    dead_of,
+    frontier,
+    gain_of,
+    least_regret,
+    optimism_of,
+)
+from grpo_plan.planning.signal import DEFAULT_KAPPA, KappaRange, as_kappa_range
 from grpo_plan.planning.strata import DEFAULT_EDGES, StrataLaws, bucket_strata, named_strata
 
 Floats = NDArray[np.float64]
 OBJECTIVES = ("signal", "mixed-groups", "dead")
 DEFAULT_MAX_KL = 0.1
-FRONTIER_KL = (0.01, 0.03, 0.1, 0.3, 1.0)
-KAPPA_POINTS = 5
-FAST_GAP = 1e-5
-OPTIMISM_REPLICATES = 60
-CLIMBS = 4
 MAX_GROUP_SIZE = 4096
 
 
@@ -96,7 +98,7 @@ def plan_mix(
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     g, level = as_count(group_size, "group_size", minimum=2, maximum=MAX_GROUP_SIZE), as_level(level)
-    advantage, kappas = get_estimator(estimator), _as_kappa(kappa)
+    advantage, kappas = get_estimator(estimator), as_kappa_range(kappa)
     fit = fit_pass_rates(pilot)
     _refuse_hopeless(fit)
     laws = _laws(pilot, fit, g, buckets, correction, level)
@@ -112,10 +114,11 @@ def plan_mix(
         steps=steps,
         max_kl=max_kl,
     )
-    judge = _Judge(estimator=advantage, group_size=g, objective=objective)
-    chosen, regret = _least_regret(judge, laws.laws(), limits.bounds, kappas)
+    judge = MixWorth(estimator=advantage, group_size=g, objective=objective)
+    table = laws.laws()
+    chosen, regret = least_regret(judge, table, limits.bounds, kappas)
     draws = laws.replicate(np.random.default_rng(seed))
-    middle = _middle(kappas)
+    middle = kappas.middle
     return Mix(
         objective=objective,
         estimator=estimator,
@@ -129,73 +132,30 @@ def plan_mix(
         max_kl=limits.bounds.max_kl,
         binding=limits.binding(chosen),
         gains=tuple(
-            MixGain(kappa=k, gain=_gain(judge, laws.laws(), draws, chosen, limits.bounds.base, k, level))
+            MixGain(kappa=k, gain=gain_of(judge, table, draws, chosen, limits.bounds.base, k, level))
             for k in sorted({kappas.low, kappas.high})
         ),
         worst_regret=regret,
-        optimism=_optimism(judge, laws.laws(), draws, chosen, limits.bounds, middle),
-        frontier=_frontier(judge, laws.laws(), limits, middle),
-        corner=_corner(judge, laws, limits.bounds.base, middle),
-        dead_before=_dead(laws.laws(), draws, limits.bounds.base, level),
-        dead_after=_dead(laws.laws(), draws, chosen, level),
+        optimism=optimism_of(judge, table, draws, chosen, limits.bounds, middle),
+        frontier=frontier(judge, table, limits.bounds, middle),
+        corner=corner_of(judge, table, limits.names, limits.bounds.base, middle),
+        dead_before=dead_of(laws.strata, limits.bounds.base),
+        dead_after=dead_of(laws.strata, chosen),
         dropping=effect_of_dropping(fit, g, level, visits=as_count(visits, "visits")),
         seed=seed,
         replicates=draws.shape[0],
         level=level,
-        assumptions=_assumptions(laws, limits, kappas, objective, g, draws.shape[0]),
+        assumptions=_assumptions(laws, limits, kappas, objective, draws.shape[0]),
         fit=fit,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judge:
-    """Worth of a mix: progress per group (theory.md, eq. 60), or its share of mixed groups."""
-
-    estimator: Estimator
-    group_size: int
-    objective: str
-
-    def moments(self, laws: Floats, kappa: float) -> tuple[Floats, Floats]:
-        """Signal and second moment of a group of each stratum, from laws of shape (..., B, G + 1)."""
-        signal, noise = self.estimator.signal(self.group_size), self.estimator.noise(self.group_size)
-        return laws @ signal, laws @ (signal**2 + kappa * noise)
-
-    def worth(self, laws: Floats, shares: Floats, kappa: float) -> Floats:
-        """Progress per group of a mix, over the leading axes of ``laws``."""
-        signal, second = self.moments(laws, kappa)
-        x, y = signal @ shares, second @ shares
-        value: Floats = np.divide(x**2, y, out=np.zeros_like(x), where=y > 0.0)
-        return value
-
-    def best(self, laws: Floats, bounds: MixBounds, kappa: float, gap: float = FAST_GAP) -> BestMix:
-        """The best mix within the bounds, by the objective."""
-        if self.objective == "signal":
-            return best_progress(*self.moments(laws, kappa), bounds, gap)
-        mixed = 1.0 - laws[:, 0] - laws[:, -1]
-        shares = linear_mix(mixed, bounds)
-        value = float(mixed @ shares)
-        return BestMix(shares=shares, value=value, bound=value)
-
-
-def _as_kappa(kappa: KappaRange | tuple[float, float] | float) -> KappaRange:
-    if isinstance(kappa, KappaRange):
-        return kappa
-    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    return KappaRange(low=low, high=high)
-
-
-def _middle(kappas: KappaRange) -> float:
-    """Geometric middle of the kappa range."""
-    grid = kappas.grid()
-    return float(grid[grid.size // 2])
 
 
 def _refuse_hopeless(fit: PassRateFit) -> None:
     for status in (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD):
         if status in fit.statuses:
             raise InfeasiblePlanError(
-                f"No mix can be planned: no prompt of the pilot is mixed. {status.sentence} Pilot other prompts, or give "
-                "each prompt more rollouts."
+                f"No mix can be planned: no prompt of the pilot is mixed. {status.sentence} Pilot other prompts, or "
+                "give each prompt more rollouts."
             )
 
 
@@ -214,32 +174,14 @@ def _laws(
     if len(pilot.strata) < 2:
         found = f"one stratum ({pilot.strata[0]})" if pilot.strata else "no strata"
         raise DomainError(
-            f"There is nothing to mix: the pilot has {found}. Name a column with two or more values (--stratum-column), or "
-            "mix by observed pass rate (--buckets)."
+            f"There is nothing to mix: the pilot has {found}. Name a column with two or more values (--stratum-column),"
+            " or mix by observed pass rate (--buckets)."
         )
     return named_strata(pilot, g, level)
 
 
-def _least_regret(judge: _Judge, laws: Floats, bounds: MixBounds, kappas: KappaRange) -> tuple[Floats, float]:
-    """Of the mixes that are best at some kappa of the range, the one of least worst regret (theory.md, eq. 28)."""
-    grid = np.unique(kappas.grid()[:: max(1, (kappas.grid().size - 1) // (KAPPA_POINTS - 1))])
-    if judge.objective != "signal":
-        grid = grid[:1]
-    candidates = [judge.best(laws, bounds, float(k)) for k in grid]
-    if candidates[0].value <= 0.0:
-        raise InfeasiblePlanError(
-            "No mix can be planned: every group of every stratum would be dead. Use other prompts, or a larger G."
-        )
-    if judge.objective != "signal":
-        return candidates[0].shares, 0.0
-    worth = np.array([[float(judge.worth(laws, c.shares, float(k))) for k in grid] for c in candidates])
-    regret = (1.0 - worth / np.array([c.value for c in candidates])).max(axis=1)
-    best = int(np.argmin(regret))
-    return candidates[best].shares, max(0.0, float(regret[best]))
-
-
 def _strata(
-    judge: _Judge, laws: StrataLaws, limits: MixLimits, chosen: Floats, kappa: float
+    judge: MixWorth, laws: StrataLaws, limits: MixLimits, chosen: Floats, kappa: float
 ) -> tuple[MixedStratum, ...]:
     base, epochs = limits.bounds.base, limits.epochs(chosen)
     now = float(judge.worth(laws.laws(), base, kappa))
@@ -259,82 +201,8 @@ def _strata(
     )
 
 
-def _gain(
-    judge: _Judge, laws: Floats, draws: Floats, chosen: Floats, base: Floats, kappa: float, level: float
-) -> Interval:
-    """Gain of a fixed mix, with the spread of its logarithm over resampled pilots."""
-
-    def gain(of: Floats) -> Floats:
-        return judge.worth(of, chosen, kappa) / np.maximum(judge.worth(of, base, kappa), 1e-300)
-
-    value, logs = float(gain(laws)), np.log(np.maximum(gain(draws), 1e-300))
-    half = NormalDist().inv_cdf(0.5 + level / 2.0) * float(logs.std(ddof=1))
-    return Interval(value=value, low=value * float(np.exp(-half)), high=value * float(np.exp(half)))
-
-
-def _dead(laws: Floats, draws: Floats, shares: Floats, level: float) -> Interval:
-    """Dead fraction of a mix, with its spread over resampled pilots on the logit scale."""
-    value = float((laws[:, 0] + laws[:, -1]) @ shares)
-    if not 0.0 < value < 1.0:
-        return Interval(value=value, low=value, high=value)
-    deviation = float(((draws[..., 0] + draws[..., -1]) @ shares).std(ddof=1))
-    half = NormalDist().inv_cdf(0.5 + level / 2.0) * deviation / (value * (1.0 - value))
-    odds = np.log(value / (1.0 - value))
-    low, high = (1.0 / (1.0 + np.exp(-(odds + sign * half))) for sign in (-1.0, 1.0))
-    return Interval(value=value, low=float(low), high=float(high))
-
-
-def _optimism(judge: _Judge, laws: Floats, draws: Floats, chosen: Floats, bounds: MixBounds, kappa: float) -> float:
-    """Mean over resampled pilots of the gain of their own best mix, less its gain on this pilot."""
-    if judge.objective != "signal":
-        return 0.0
-    excess = []
-    for resampled in draws[:OPTIMISM_REPLICATES]:
-        signal, second = judge.moments(resampled, kappa)
-        shares = chosen
-        for _ in range(CLIMBS):
-            shares = linear_mix(2.0 * signal - float(signal @ shares) / float(second @ shares) * second, bounds)
-        gains = [
-            float(judge.worth(of, shares, kappa) / judge.worth(of, bounds.base, kappa)) for of in (resampled, laws)
-        ]
-        excess.append(gains[0] - gains[1])
-    return float(np.mean(excess))
-
-
-def _frontier(judge: _Judge, laws: Floats, limits: MixLimits, kappa: float) -> tuple[MixPoint, ...]:
-    bounds = limits.bounds
-    now = float(judge.worth(laws, bounds.base, kappa))
-    least = divergence(linear_mix(np.zeros(bounds.base.size), bounds), bounds.base)
-    allowed = sorted({k for k in (*FRONTIER_KL, bounds.max_kl, np.inf) if k >= least})
-    points = []
-    for limit in allowed:
-        shares = judge.best(laws, replace(bounds, max_kl=limit), kappa).shares
-        points.append(
-            MixPoint(
-                max_kl=limit if np.isfinite(limit) else None,
-                kl=divergence(shares, bounds.base),
-                gain=float(judge.worth(laws, shares, kappa)) / now,
-                shares=tuple(float(s) for s in shares),
-            )
-        )
-    return tuple(points)
-
-
-def _corner(judge: _Judge, laws: StrataLaws, base: Floats, kappa: float) -> MixCorner:
-    table = laws.laws()
-    worth: Callable[[Floats], float] = lambda shares: float(judge.worth(table, shares, kappa))  # noqa: E731
-    if judge.objective == "signal":
-        best = int(np.argmax([worth(row) for row in np.eye(base.size)]))
-    else:
-        free = MixBounds(base=base, low=np.zeros(base.size), high=np.ones(base.size), max_kl=np.inf)
-        best = int(np.argmax(greedy_mix(1.0 - table[:, 0] - table[:, -1], free)))
-    return MixCorner(
-        stratum=laws.strata[best].name, gain=worth(np.eye(base.size)[best]) / worth(base), kl=-float(np.log(base[best]))
-    )
-
-
 def _assumptions(
-    laws: StrataLaws, limits: MixLimits, kappas: KappaRange, objective: str, g: int, replicates: int
+    laws: StrataLaws, limits: MixLimits, kappas: KappaRange, objective: str, replicates: int
 ) -> tuple[str, ...]:
     notes = [
         "Gradients of any two prompts have the same mean cosine, whatever their strata. If strata teach different "
@@ -358,13 +226,10 @@ def _assumptions(
         for status in law.statuses:
             if status is not FitStatus.OK and laws.method == "named":
                 notes.append(f"Stratum {law.name}: {status.sentence}")
-    beyond = (
-        " They assume a smooth distribution beyond the pilot's rollouts."
-        if replicates < OPTIMISM_REPLICATES + 1
-        else ""
-    )
+    smooth = " They assume a smooth distribution." if replicates <= OPTIMISM_REPLICATES else ""
     notes.append(
-        f"Intervals of gain and dead fraction come from {replicates} pilots resampled over prompts, this mix kept.{beyond}"
+        f"Limits of the gain come from {replicates} pilots resampled over prompts, this mix kept.{smooth} Those of "
+        "dead fractions hold for any distribution."
     )
     notes.append("The plan is for the current policy: pass rates move, so plan again after 100 steps or so.")
     return tuple(notes)

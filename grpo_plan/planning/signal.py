@@ -48,6 +48,12 @@ class KappaRange:
         """Whether one value was given."""
         return self.low == self.high
 
+    @property
+    def middle(self) -> float:
+        """Geometric middle."""
+        grid = self.grid()
+        return float(grid[grid.size // 2])
+
     def grid(self) -> Floats:
         """Values to plan for, geometrically spaced."""
         if self.measured:
@@ -56,6 +62,14 @@ class KappaRange:
         grid = np.geomspace(start, self.high, KAPPA_POINTS)
         grid[0] = self.low
         return grid
+
+
+def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRange:
+    """A range, its ends, or one value as a range."""
+    if isinstance(kappa, KappaRange):
+        return kappa
+    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
+    return KappaRange(low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
