@@ -14,11 +14,13 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "Allocation": "planning.allocation",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
     "DomainError": "errors",
+    "Dropping": "planning.dropping",
     "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
     "Estimate": "fitting.estimates",
@@ -31,6 +33,7 @@ _PUBLIC = {
     "InfeasiblePlanError": "errors",
     "KappaRange": "planning.signal",
     "MissingExtraError": "errors",
+    "Mix": "planning.mix_plan",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
     "PilotError": "errors",
@@ -41,11 +44,13 @@ _PUBLIC = {
     "SequenceCheck": "independence",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
+    "allocate_rollouts": "planning.allocation",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_estimates": "fitting.comparison",
     "dead_probability": "groups",
     "duplicate_rollouts": "independence",
+    "effect_of_dropping": "planning.dropping",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
     "expected_group_std": "groups",
@@ -54,25 +59,31 @@ _PUBLIC = {
     "graded_dead_probability": "groups",
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
+    "hit_probability": "planning.first_pass",
     "identified_range": "fitting.identified",
     "mixed_probability": "groups",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
+    "plan_mix": "planning.mix",
     "plan_pilot": "planning.pilot_size",
     "plot_dead_fraction": "plots",
+    "plot_mix": "plots_mix",
     "plot_pass_rates": "plots",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "rollouts_to_first_pass": "planning.first_pass",
 }
 
 __all__ = [
+    "Allocation",
     "Budget",
     "Comparison",
     "CostModel",
     "DeadFraction",
     "DomainError",
+    "Dropping",
     "DuplicateCheck",
     "EffectiveBatch",
     "Estimate",
@@ -85,6 +96,7 @@ __all__ = [
     "InfeasiblePlanError",
     "KappaRange",
     "MissingExtraError",
+    "Mix",
     "PassRateFit",
     "Pilot",
     "PilotError",
@@ -96,11 +108,13 @@ __all__ = [
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
+    "allocate_rollouts",
     "check_independence",
     "check_sequences",
     "compare_estimates",
     "dead_probability",
     "duplicate_rollouts",
+    "effect_of_dropping",
     "effective_batch",
     "effective_batch_of_list",
     "expected_group_std",
@@ -109,17 +123,21 @@ __all__ = [
     "graded_dead_probability",
     "group_size_for_fidelity",
     "group_std_fidelity",
+    "hit_probability",
     "identified_range",
     "mixed_probability",
     "pass_at",
     "pass_at_k",
     "plan_group_size",
+    "plan_mix",
     "plan_pilot",
     "plot_dead_fraction",
+    "plot_mix",
     "plot_pass_rates",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
+    "rollouts_to_first_pass",
 ]
 
 if TYPE_CHECKING:
@@ -164,11 +182,17 @@ if TYPE_CHECKING:
         duplicate_rollouts,
     )
     from grpo_plan.pilot import Pilot
+    from grpo_plan.planning.allocation import Allocation, allocate_rollouts
+    from grpo_plan.planning.dropping import Dropping, effect_of_dropping
+    from grpo_plan.planning.first_pass import hit_probability, rollouts_to_first_pass
     from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.mix import plan_mix
+    from grpo_plan.planning.mix_plan import Mix
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.plots_mix import plot_mix
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
 

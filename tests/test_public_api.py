@@ -40,6 +40,15 @@ FUNCTIONS = {
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
     "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
+    "plan_mix": (
+        "pilot group_size buckets correction objective estimator kappa max_kl floors caps prompts_per_step steps "
+        "data_prompts pools max_epochs visits level seed"
+    ),
+    "effect_of_dropping": "fit group_size level visits",
+    "allocate_rollouts": "pass_rates total_rollouts estimator low high",
+    "hit_probability": "successes rollouts more prior",
+    "rollouts_to_first_pass": "pass_rate probability",
+    "plot_mix": "mix ax",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
 }
@@ -62,6 +71,14 @@ RECORDS = {
     "Plan": (
         "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
         "assumptions fit"
+    ),
+    "Mix": (
+        "objective estimator group_size prompts_per_step steps kappa method strata kl max_kl binding gains worst_regret "
+        "optimism frontier corner dead_before dead_after dropping seed replicates level assumptions fit"
+    ),
+    "Dropping": "group_size visits prompts never always rest rest_dead naive_dead lost",
+    "Allocation": (
+        "estimator rollouts relaxed multiplier objective uniform_objective mixed_groups uniform_mixed_groups warning"
     ),
     "EffectiveBatch": (
         "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead"

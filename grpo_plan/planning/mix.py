@@ -145,7 +145,7 @@ def plan_mix(
         seed=seed,
         replicates=draws.shape[0],
         level=level,
-        assumptions=_assumptions(laws, limits, kappas, objective, draws.shape[0]),
+        assumptions=_assumptions(fit, laws, limits, kappas, objective, g, draws.shape[0]),
         fit=fit,
     )
 
@@ -202,7 +202,13 @@ def _strata(
 
 
 def _assumptions(
-    laws: StrataLaws, limits: MixLimits, kappas: KappaRange, objective: str, replicates: int
+    fit: PassRateFit,
+    laws: StrataLaws,
+    limits: MixLimits,
+    kappas: KappaRange,
+    objective: str,
+    group_size: int,
+    replicates: int,
 ) -> tuple[str, ...]:
     notes = [
         "Gradients of any two prompts have the same mean cosine, whatever their strata. If strata teach different "
@@ -213,6 +219,10 @@ def _assumptions(
             "Buckets are chosen by the same counts that would judge them, so each is judged by the posterior of its "
             "pass rates under the fitted distribution (theory.md, eq. 59); k/n itself would promise too much."
         )
+        now = float(limits.bounds.base @ [law.dead for law in laws.strata])
+        counted = fit.dead(group_size).value
+        if counted is not None and abs(now - counted) >= 0.0005 and limits.pools is None:
+            notes.append(f"That distribution gives the mix of now D = {now:.3f}; fit says {counted:.3f} by counts.")
     if laws.method == "halves":
         notes.append(
             "Half of each prompt's rollouts choose its bucket, the other half speak of it, over all splits: no model, "

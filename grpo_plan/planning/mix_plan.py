@@ -127,6 +127,11 @@ class Mix:
     fit: PassRateFit = field(repr=False)
 
     @property
+    def sure(self) -> bool:
+        """Whether the gain is above 1 at its low limit, the luck of the choice taken off, at every kappa."""
+        return min(g.gain.low for g in self.gains) - max(self.optimism, 0.0) > 1.0
+
+    @property
     def shares(self) -> dict[str, float]:
         """The planned mix by name."""
         return {s.law.name: s.after for s in self.strata}
