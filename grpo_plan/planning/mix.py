@@ -19,7 +19,6 @@ from grpo_plan.planning.mix_limits import MixLimits, Shares, limits_for
 from grpo_plan.planning.mix_plan import Mix, MixedStratum, MixGain
 from grpo_plan.planning.mix_solver import divergence
 from grpo_plan.planning.mix_worth import (
-    OPTIMISM_REPLICATES,
     MixWorth,
     corner_of,
     dead_of,
@@ -117,8 +116,9 @@ def plan_mix(
     judge = MixWorth(estimator=advantage, group_size=g, objective=objective)
     table = laws.laws()
     chosen, regret = least_regret(judge, table, limits.bounds, kappas)
-    draws = laws.replicate(np.random.default_rng(seed))
-    middle = kappas.middle
+    rng = np.random.default_rng(seed)
+    draws, middle = laws.replicate(rng), kappas.middle
+    gain = float(judge.worth(table, chosen, middle) / judge.worth(table, limits.bounds.base, middle))
     return Mix(
         objective=objective,
         estimator=estimator,
@@ -136,7 +136,7 @@ def plan_mix(
             for k in sorted({kappas.low, kappas.high})
         ),
         worst_regret=regret,
-        optimism=optimism_of(judge, table, draws, chosen, limits.bounds, middle),
+        optimism=optimism_of(judge, gain, laws.split(rng), chosen, limits.bounds, middle),
         frontier=frontier(judge, table, limits.bounds, middle),
         corner=corner_of(judge, table, limits.names, limits.bounds.base, middle),
         dead_before=dead_of(laws.strata, limits.bounds.base),
@@ -236,7 +236,7 @@ def _assumptions(
         for status in law.statuses:
             if status is not FitStatus.OK and laws.method == "named":
                 notes.append(f"Stratum {law.name}: {status.sentence}")
-    smooth = " They assume a smooth distribution." if replicates <= OPTIMISM_REPLICATES else ""
+    smooth = " They assume a smooth distribution." if laws.refitted else ""
     notes.append(
         f"Limits of the gain come from {replicates} pilots resampled over prompts, this mix kept.{smooth} Those of "
         "dead fractions hold for any distribution."

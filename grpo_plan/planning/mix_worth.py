@@ -28,7 +28,6 @@ Floats = NDArray[np.float64]
 FRONTIER_KL = (0.01, 0.03, 0.1, 0.3, 1.0)
 KAPPA_POINTS = 5
 FAST_GAP = 1e-5
-OPTIMISM_REPLICATES = 60
 CLIMBS = 4
 
 
@@ -61,6 +60,16 @@ class MixWorth:
         value = float(mixed @ shares)
         return BestMix(shares=shares, value=value, bound=value)
 
+    def climbed(self, laws: Floats, shares: Floats, bounds: MixBounds, kappa: float) -> Floats:
+        """A mix that is better by these laws, by steps that never lose; near enough to the best one for a half."""
+        if self.objective != "signal":
+            return linear_mix(1.0 - laws[:, 0] - laws[:, -1], bounds)
+        signal, second = self.moments(laws, kappa)
+        for _ in range(CLIMBS):
+            ratio = float(signal @ shares) / max(float(second @ shares), 1e-300)
+            shares = linear_mix(2.0 * signal - ratio * second, bounds)
+        return shares
+
 
 def gain_of(
     judge: MixWorth, laws: Floats, draws: Floats, chosen: Floats, base: Floats, kappa: float, level: float
@@ -87,24 +96,28 @@ def dead_of(strata: tuple[StratumLaw, ...], shares: Floats) -> Interval:
     return Interval(value=middle, low=max(0.0, middle - below), high=min(1.0, middle + above))
 
 
-def optimism_of(judge: MixWorth, laws: Floats, draws: Floats, chosen: Floats, bounds: MixBounds, kappa: float) -> float:
-    """Mean over resampled pilots of the gain of their own best mix, less its gain on this pilot."""
-    if judge.objective != "signal":
-        return 0.0
-    excess = []
-    for resampled in draws[:OPTIMISM_REPLICATES]:
-        signal, second = judge.moments(resampled, kappa)
-        shares = chosen
-        if float(second @ bounds.base) <= 0.0:
-            continue
-        for _ in range(CLIMBS):
-            ratio = float(signal @ shares) / max(float(second @ shares), 1e-300)
-            shares = linear_mix(2.0 * signal - ratio * second, bounds)
-        gains = [
-            float(judge.worth(of, shares, kappa) / judge.worth(of, bounds.base, kappa)) for of in (resampled, laws)
-        ]
-        excess.append(gains[0] - gains[1])
-    return float(np.mean(excess)) if excess else 0.0
+def optimism_of(judge: MixWorth, gain: float, pairs: Floats, chosen: Floats, bounds: MixBounds, kappa: float) -> float:
+    """What a gain owes to choosing and judging on the same prompts (theory.md, eq. 60).
+
+    The gain less the mean gain of mixes that are chosen on half of the prompts and judged on the other half.
+
+    Args:
+        judge: What a mix is worth.
+        gain: Of ``chosen``, on all prompts.
+        pairs: Laws of two halves, shape (S, 2, B, G + 1).
+        chosen: Where the choice on a half starts to climb.
+        bounds: Of the mix.
+        kappa: Score noise over contrast.
+    """
+    found = []
+    for pair in pairs:
+        for choosing, judging in (pair, pair[::-1]):
+            now = float(judge.worth(judging, bounds.base, kappa))
+            if now <= 0.0 or float(judge.worth(choosing, bounds.base, kappa)) <= 0.0:
+                continue
+            shares = judge.climbed(choosing, chosen, bounds, kappa)
+            found.append(float(judge.worth(judging, shares, kappa)) / now)
+    return gain - float(np.mean(found)) if found else 0.0
 
 
 def frontier(judge: MixWorth, laws: Floats, bounds: MixBounds, kappa: float) -> tuple[MixPoint, ...]:

@@ -22,7 +22,8 @@ from grpo_plan.planning.posterior import chance_of, conditional_limits, held_out
 
 Floats = NDArray[np.float64]
 DEFAULT_EDGES = (0.2, 0.8)
-LINEAR_REPLICATES, REFIT_REPLICATES = 400, 60
+LINEAR_REPLICATES, REFIT_REPLICATES = 400, 40
+LINEAR_SPLITS, REFIT_SPLITS = 60, 10
 MOST_CELLS = 20_000
 
 
@@ -53,21 +54,41 @@ class StratumLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrataLaws:
-    """All strata, how they were judged, and how to resample them.
+    """All strata, how they were judged, and how to judge other draws of their prompts.
 
     Attributes:
         strata: In order of first appearance, or from hard to easy.
         method: ``"named"``, ``"posterior"`` or ``"halves"``.
-        replicate: Laws of pilots resampled over prompts, shape (R, B, G + 1).
+        refitted: Whether each draw is fitted anew; else laws are linear in the counts.
+        counts: Prompts of each cell, one array for each stratum that is drawn by itself, or one for all.
+        judge: From such counts to the laws of all strata, shape (B, G + 1).
     """
 
     strata: tuple[StratumLaw, ...]
     method: str
-    replicate: Callable[[np.random.Generator], Floats] = field(repr=False)
+    refitted: bool
+    counts: tuple[NDArray[np.int64], ...] = field(repr=False)
+    judge: Callable[[list[NDArray[np.int64]]], Floats] = field(repr=False)
 
     def laws(self) -> Floats:
         """Chance of k passes in a group of each stratum, shape (B, G + 1)."""
         return np.array([s.law for s in self.strata])
+
+    def replicate(self, rng: np.random.Generator) -> Floats:
+        """Laws of pilots resampled over prompts, shape (R, B, G + 1)."""
+        count = REFIT_REPLICATES if self.refitted else LINEAR_REPLICATES
+        draws = [rng.multinomial(int(c.sum()), c / c.sum(), size=count) for c in self.counts]
+        return np.array([self.judge([d[r] for d in draws]) for r in range(count)])
+
+    def split(self, rng: np.random.Generator) -> Floats:
+        """Laws of random halves of the prompts and of the other halves, shape (S, 2, B, G + 1)."""
+        count = REFIT_SPLITS if self.refitted else LINEAR_SPLITS
+        pairs = []
+        for _ in range(count):
+            first = [rng.multivariate_hypergeometric(c, int(c.sum()) // 2) for c in self.counts]
+            second = [c - f for c, f in zip(self.counts, first, strict=True)]
+            pairs.append([self.judge(first), self.judge(second)])
+        return np.array(pairs)
 
 
 def named_strata(pilot: Pilot, group_size: int, level: float) -> StrataLaws:
@@ -95,30 +116,41 @@ def named_strata(pilot: Pilot, group_size: int, level: float) -> StrataLaws:
             )
         )
 
-    def replicate(rng: np.random.Generator) -> Floats:
-        linear = all(group_size <= fit.max_counted_group_size for fit in fits)
-        count = LINEAR_REPLICATES if linear else REFIT_REPLICATES
-        return np.stack([_resampled_law(fit, group_size, rng, count) for fit in fits], axis=1)
-
-    return StrataLaws(strata=tuple(found), method="named", replicate=replicate)
-
-
-def _resampled_law(fit: PassRateFit, group_size: int, rng: np.random.Generator, count: int) -> Floats:
-    """Laws of k under resampled prompts of one stratum, shape (R, G + 1)."""
-    h = fit.pilot.histogram()
-    if group_size <= fit.max_counted_group_size:
-        usable = h.rollouts >= group_size
-        kernel = subgroup_pmf(h.successes[usable], h.rollouts[usable], group_size)
-        prompts = h.prompts[usable]
-        draws = rng.multinomial(int(prompts.sum()), prompts / prompts.sum(), size=count)
-        laws: Floats = (draws / draws.sum(axis=1, keepdims=True)) @ kernel
-        return laws
-    return np.array([fit_pass_rates(_resampled(h, rng)).group_pmf(group_size) for _ in range(count)])
+    parts = [_drawn_law(fit, group_size) for fit in fits]
+    return StrataLaws(
+        strata=tuple(found),
+        method="named",
+        refitted=any(group_size > fit.max_counted_group_size for fit in fits),
+        counts=tuple(fit.pilot.histogram().prompts for fit in fits),
+        judge=lambda counts: np.array([law(drawn) for law, drawn in zip(parts, counts, strict=True)]),
+    )
 
 
-def _resampled(h: PilotHistogram, rng: np.random.Generator) -> Pilot:
-    draws = rng.multinomial(h.total_prompts, h.prompts / h.total_prompts)
-    return Pilot.from_counts(np.repeat(h.successes, draws), np.repeat(h.rollouts, draws))
+def _drawn_law(fit: PassRateFit, group_size: int) -> Callable[[NDArray[np.int64]], Floats]:
+    """Law of k in a group as a function of the prompts in each cell; that of all where a draw says nothing."""
+    h, everyone = fit.pilot.histogram(), fit.group_pmf(group_size)
+    if group_size > fit.max_counted_group_size:
+        return lambda drawn: _refitted(h, drawn, lambda again: again.group_pmf(group_size), everyone)
+    usable = h.rollouts >= group_size
+    kernel = subgroup_pmf(h.successes[usable], h.rollouts[usable], group_size)
+
+    def law(drawn: NDArray[np.int64]) -> Floats:
+        total = int(drawn[usable].sum())
+        return drawn[usable] @ kernel / total if total else everyone
+
+    return law
+
+
+def _refitted(
+    h: PilotHistogram, drawn: NDArray[np.int64], read: Callable[[PassRateFit], Floats], otherwise: Floats
+) -> Floats:
+    """What a fit of drawn prompts says; ``otherwise`` where they are too few to say anything."""
+    if not drawn.any():
+        return otherwise
+    try:
+        return read(fit_pass_rates(Pilot.from_counts(np.repeat(h.successes, drawn), np.repeat(h.rollouts, drawn))))
+    except PilotError:
+        return otherwise
 
 
 def as_edges(edges: Sequence[float]) -> Floats:
@@ -212,18 +244,24 @@ def _by_posterior(fit: PassRateFit, h: PilotHistogram, g: int, edges: Floats, le
             )
         )
 
-    def replicate(rng: np.random.Generator) -> Floats:
-        laws = np.zeros((REFIT_REPLICATES, len(kept), g + 1))
-        for r in range(REFIT_REPLICATES):
-            again = _resampled(h, rng)
-            refit, cells = fit_pass_rates(again), again.histogram()
-            where = bucket_of(cells.successes, cells.rollouts, edges)
-            for i, b in enumerate(kept):
-                part = _part(cells, where == b)
-                laws[r, i] = rates_given(refit.likely_rates, part).group_pmf(g) if part.prompts.size else found[i].law
-        return laws
+    everyone = np.array([law.law for law in found])
 
-    return StrataLaws(strata=tuple(found), method="posterior", replicate=replicate)
+    def read(again: PassRateFit) -> Floats:
+        cells, likely = again.pilot.histogram(), again.likely_rates
+        where = bucket_of(cells.successes, cells.rollouts, edges)
+        parts = [_part(cells, where == b) for b in kept]
+        laws = [
+            rates_given(likely, part).group_pmf(g) if part.prompts.size else everyone[i] for i, part in enumerate(parts)
+        ]
+        return np.array(laws)
+
+    return StrataLaws(
+        strata=tuple(found),
+        method="posterior",
+        refitted=True,
+        counts=(h.prompts,),
+        judge=lambda counts: _refitted(h, counts[0], read, everyone),
+    )
 
 
 def _by_halves(h: PilotHistogram, g: int, edges: Floats, level: float) -> StrataLaws:
@@ -243,12 +281,8 @@ def _by_halves(h: PilotHistogram, g: int, edges: Floats, level: float) -> Strata
 
     def at(weights: Floats) -> Floats:
         total = weights @ shares[:, kept]
-        found: Floats = np.einsum("...c,cbk->...bk", weights, laws[:, kept]) / np.maximum(total, 1e-300)[..., None]
-        return found
-
-    def replicate(rng: np.random.Generator) -> Floats:
-        total = int(prompts.sum())
-        return at(rng.multinomial(total, prompts / total, size=LINEAR_REPLICATES).astype(np.float64))
+        drawn = np.einsum("c,cbk->bk", weights, laws[:, kept]) / np.maximum(total, 1e-300)[:, None]
+        return np.where(total[:, None] > 1e-9, drawn, 0.0)
 
     middle = at(prompts)
     found = []
@@ -266,7 +300,13 @@ def _by_halves(h: PilotHistogram, g: int, edges: Floats, level: float) -> Strata
                 law=middle[i],
             )
         )
-    return StrataLaws(strata=tuple(found), method="halves", replicate=replicate)
+    return StrataLaws(
+        strata=tuple(found),
+        method="halves",
+        refitted=False,
+        counts=(cells.prompts,),
+        judge=lambda counts: at(counts[0].astype(np.float64)),
+    )
 
 
 def _ratio_limits(share: Floats, dead: Floats, prompts: Floats, level: float) -> tuple[float, float]:
