@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -91,6 +92,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_seed_another_interval()
     assert one.gains[0].gain.low != three_.gains[0].gain.low
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_gain_covers() -> None:
     """300 pilots of 3 x 100 prompts, this mix: at 95 % a count below 270 has a chance of 1e-4. Each s.d. from 400
     resamples; the true gain from 2,000,000 prompts.
@@ -183,6 +185,7 @@ def test_many_small_strata_owe_their_gain_to_luck() -> None:
     assert not plan.sure
 
 
+@pytest.mark.slow
 def test_beyond_the_pilot_s_rollouts_strata_are_refitted() -> None:
     plan = plan_mix(three(prompts=60, rollouts=4), group_size=8, kappa=10.0)
     assert plan.replicates == 40
@@ -302,9 +305,9 @@ def test_real_strata(real_data: Path) -> None:
 # slips
 
 
-def slip(error: type[Exception], text: str, **options: object) -> None:
+def slip(error: type[Exception], text: str, **options: Any) -> None:
     with pytest.raises(error, match=text):
-        plan_mix(three(), **{"group_size": 4, "kappa": 10.0, **options})  # type: ignore[arg-type]
+        plan_mix(three(), **{"group_size": 4, "kappa": 10.0, **options})
 
 
 def test_contradictions_are_one_line_with_the_nearest_setting() -> None:
@@ -318,8 +321,9 @@ def test_contradictions_are_one_line_with_the_nearest_setting() -> None:
     slip(DomainError, "pools must give the prompts of each of a, b, c; they lack 'c'", pools={"a": 1, "b": 1})
 
 
+@pytest.mark.slow
 def test_plans_that_cannot_be_name_the_nearest_that_can() -> None:
-    run = {"prompts_per_step": 64, "steps": 100, "data_prompts": 3000}
+    run: dict[str, Any] = {"prompts_per_step": 64, "steps": 100, "data_prompts": 3000}
     slip(
         InfeasiblePlanError,
         r"draws 6,400 prompts; 2 epochs of 3,000 prompts within the caps give 6,000. Allow 2.14 epochs, or at most 93 "
@@ -338,7 +342,7 @@ def test_plans_that_cannot_be_name_the_nearest_that_can() -> None:
 
 def test_caps_and_epochs_together_name_the_epochs_that_do() -> None:
     """Cap 0.4 on each leaves a pool of 100 to be drawn more often: the named number is enough, less is not."""
-    options = {"group_size": 4, "kappa": 10.0, "max_kl": math.inf, "caps": 0.4, "prompts_per_step": 10, "steps": 100,
+    options: dict[str, Any] = {"group_size": 4, "kappa": 10.0, "max_kl": math.inf, "caps": 0.4, "prompts_per_step": 10, "steps": 100,
                "pools": {"a": 1000, "b": 1000, "c": 100}}  # fmt: skip
     with pytest.raises(InfeasiblePlanError, match="Allow 2 epochs"):
         plan_mix(three(), max_epochs=1.0, **options)
@@ -369,6 +373,7 @@ def run(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "grpo_plan", *words], capture_output=True, text=True, cwd=cwd)
 
 
+@pytest.mark.slow
 def test_the_screen_and_the_document(example_file: Path, tmp_path: Path) -> None:
     picture = tmp_path / "mix.svg"
     done = run("mix", str(example_file), "--buckets", "--prompts-per-step", "128", "--plot", str(picture))

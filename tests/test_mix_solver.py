@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -32,7 +34,7 @@ def random_problem(seed: int, strata: int | None = None) -> tuple[Floats, Floats
     base /= base.sum()
     signal = 0.4 * rng.random(count)
     second = signal**2 + 0.2 * rng.random(count) * float(rng.choice([1.0, 0.01]))
-    low = np.minimum(base, 0.1 * rng.random(count)) * rng.integers(0, 2)
+    low = np.minimum(base, 0.1 * rng.random(count)) * float(rng.integers(0, 2))
     high = np.minimum(1.0, np.maximum(base, 0.2 + rng.random(count)))
     bounds = MixBounds(base=base, low=low, high=high, max_kl=float(rng.choice([0.01, 0.1, 0.3, np.inf])))
     return signal, second, bounds
@@ -155,7 +157,7 @@ def test_a_wider_bound_is_never_worse(seed: int) -> None:
         best_progress(signal, second, MixBounds(base=bounds.base, low=bounds.low, high=bounds.high, max_kl=kl)).value
         for kl in (0.0, 0.01, 0.1, 1.0, np.inf)
     ]
-    assert all(b >= a * (1.0 - 2e-6) for a, b in zip(values, values[1:], strict=False))
+    assert all(b >= a * (1.0 - 2e-6) for a, b in pairwise(values))
     at_zero = best_progress(
         signal, second, MixBounds(base=bounds.base, low=bounds.low, high=bounds.high, max_kl=0.0)
     ).shares

@@ -239,7 +239,7 @@ def test_slips_are_one_line() -> None:
         bucket_strata(fit, 4, (0.8, 0.2), "posterior", 0.95)
     with pytest.raises(DomainError, match="correction must be posterior or halves; got 'raw'"):
         bucket_strata(fit, 4, (0.2, 0.8), "raw", 0.95)
-    with pytest.raises(PilotError, match="needs 4 rollouts in the second half .* at most 2. Take the default"):
+    with pytest.raises(PilotError, match=r"needs 4 rollouts in the second half .* at most 2. Take the default"):
         bucket_strata(fit, 4, (0.2, 0.8), "halves", 0.95)
     with pytest.raises(PilotError, match="does not determine groups of 4"):
         bucket_strata(fit_pass_rates(pilot_of((20, 20))), 4, (0.2, 0.8), "posterior", 0.95)

@@ -88,8 +88,8 @@ class Mix:
         binding: What limits the mix, in words.
         gains: At the low and the high end of kappa (one if measured).
         worst_regret: Largest shortfall over the kappa range from the mix that is best at that kappa.
-        optimism: Gain at the middle kappa less that of mixes chosen on half of the prompts and judged on the others: what
-            it owes to choosing and judging on the same prompts.
+        optimism: Gain at the middle kappa less that of mixes chosen on half of the prompts and judged on the others:
+            what it owes to choosing and judging on the same prompts.
         frontier: Gain at other KL bounds.
         corner: Answer without any bound.
         dead_before: Dead fraction of the mix of now.

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 FRONTIER_KL = (0.01, 0.03, 0.1, 0.3, 1.0)
 KAPPA_POINTS = 5
 FAST_GAP = 1e-5
-CLIMBS = 4
+CLIMBS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from grpo_plan.planning.posterior import chance_of, conditional_limits, held_out
 Floats = NDArray[np.float64]
 DEFAULT_EDGES = (0.2, 0.8)
 LINEAR_REPLICATES, REFIT_REPLICATES = 400, 40
-LINEAR_SPLITS, REFIT_SPLITS = 60, 10
+LINEAR_SPLITS, REFIT_SPLITS = 30, 10
 MOST_CELLS = 20_000
 
 
