@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "Allocation": "planning.allocation",
     "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
@@ -22,6 +23,7 @@ _PUBLIC = {
     "DeadFraction": "fitting.estimates",
     "Design": "costs",
     "DomainError": "errors",
+    "Dropping": "planning.dropping",
     "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
     "Estimate": "fitting.estimates",
@@ -37,6 +39,7 @@ _PUBLIC = {
     "KappaRange": "planning.signal",
     "LengthStatus": "costs",
     "MissingExtraError": "errors",
+    "Mix": "planning.mix_plan",
     "NearestDesigns": "trainers.nearest",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
@@ -53,11 +56,13 @@ _PUBLIC = {
     "TokenLengths": "costs",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
+    "allocate_rollouts": "planning.allocation",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_estimates": "fitting.comparison",
     "dead_probability": "groups",
     "duplicate_rollouts": "independence",
+    "effect_of_dropping": "planning.dropping",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
     "emit": "trainers.emit",
@@ -68,6 +73,7 @@ _PUBLIC = {
     "graded_dead_probability": "groups",
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
+    "hit_probability": "planning.first_pass",
     "identified_range": "fitting.identified",
     "largest_group_size": "costs",
     "mixed_probability": "groups",
@@ -75,19 +81,23 @@ _PUBLIC = {
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
+    "plan_mix": "planning.mix",
     "plan_pilot": "planning.pilot_size",
     "plot_dead_fraction": "plots",
+    "plot_mix": "plots_mix",
     "plot_pass_rates": "plots",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
     "read_throughput": "readers.throughput_reader",
+    "rollouts_to_first_pass": "planning.first_pass",
     "rules_for": "trainers.registry",
     "solve_design": "costs",
     "token_lengths": "costs",
 }
 
 __all__ = [
+    "Allocation",
     "Block",
     "Budget",
     "Comparison",
@@ -96,6 +106,7 @@ __all__ = [
     "DeadFraction",
     "Design",
     "DomainError",
+    "Dropping",
     "DuplicateCheck",
     "EffectiveBatch",
     "Estimate",
@@ -111,6 +122,7 @@ __all__ = [
     "KappaRange",
     "LengthStatus",
     "MissingExtraError",
+    "Mix",
     "NearestDesigns",
     "PassRateFit",
     "Pilot",
@@ -128,11 +140,13 @@ __all__ = [
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
+    "allocate_rollouts",
     "check_independence",
     "check_sequences",
     "compare_estimates",
     "dead_probability",
     "duplicate_rollouts",
+    "effect_of_dropping",
     "effective_batch",
     "effective_batch_of_list",
     "emit",
@@ -143,6 +157,7 @@ __all__ = [
     "graded_dead_probability",
     "group_size_for_fidelity",
     "group_std_fidelity",
+    "hit_probability",
     "identified_range",
     "largest_group_size",
     "mixed_probability",
@@ -150,13 +165,16 @@ __all__ = [
     "pass_at",
     "pass_at_k",
     "plan_group_size",
+    "plan_mix",
     "plan_pilot",
     "plot_dead_fraction",
+    "plot_mix",
     "plot_pass_rates",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
     "read_throughput",
+    "rollouts_to_first_pass",
     "rules_for",
     "solve_design",
     "token_lengths",
@@ -217,11 +235,17 @@ if TYPE_CHECKING:
         duplicate_rollouts,
     )
     from grpo_plan.pilot import Pilot
+    from grpo_plan.planning.allocation import Allocation, allocate_rollouts
+    from grpo_plan.planning.dropping import Dropping, effect_of_dropping
+    from grpo_plan.planning.first_pass import hit_probability, rollouts_to_first_pass
     from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.mix import plan_mix
+    from grpo_plan.planning.mix_plan import Mix
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.plots_mix import plot_mix
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
     from grpo_plan.readers.throughput_reader import read_throughput

@@ -32,9 +32,11 @@ LAYERS = {
     "planning": 8,
     "trainers": 9,
     "plots": 9,
-    "cli": 10,
-    "__init__": 11,
-    "__main__": 11,
+    "plots_mix": 10,
+    "plots_plan": 10,
+    "cli": 11,
+    "__init__": 12,
+    "__main__": 12,
 }
 EDGES_ONLY_FOR = {"readers": {"readers", "cli", "__init__"}, "cli": {"cli", "__main__"}}
 

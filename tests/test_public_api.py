@@ -53,18 +53,25 @@ FUNCTIONS = {
     "nearest_design": "rules design",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
+    "plan_mix": (
+        "pilot group_size buckets correction objective estimator kappa max_kl floors caps prompts_per_step steps "
+        "data_prompts pools max_epochs visits level seed"
+    ),
+    "effect_of_dropping": "fit group_size level visits",
+    "allocate_rollouts": "pass_rates total_rollouts estimator low high",
+    "hit_probability": "successes rollouts more prior",
+    "rollouts_to_first_pass": "pass_rate probability",
+    "plot_mix": "mix ax",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
-    "Pilot": ("successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes"),
+    "Pilot": "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes",
     "IndependenceCheck": (
         "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
         "effective_rollouts drift_chi2 drift_degrees drift_p drift_inflation shifts names"
     ),
-    "SequenceCheck": (
-        "verdict level prompts mixed_prompts neighbour_correlation low high neighbour_z neighbour_p design_effect halves"
-    ),
+    "SequenceCheck": "verdict level prompts mixed_prompts neighbour_correlation low high neighbour_z neighbour_p design_effect halves",
     "DuplicateCheck": "rollouts repeats prompts prompts_with_repeats distinct unknown",
     "IndependenceReport": "pilot sessions sequence duplicates notes",
     "Budget": "rollouts tokens gpu_hours usd steps prompts_per_step rollouts_per_step",
@@ -79,7 +86,7 @@ RECORDS = {
     ),
     "Design": "group_size prompts_per_step steps",
     "GroupContent": "group_size passes mixed_fraction mixed_passes mixed_low mixed_high",
-    "SolvedDesign": ("design cost cost_low cost_high binding shortfalls largest_steps largest_prompts_per_step advice"),
+    "SolvedDesign": "design cost cost_low cost_high binding shortfalls largest_steps largest_prompts_per_step advice",
     "Throughput": (
         "tokens_per_s tokens_per_s_low tokens_per_s_high step_overhead_s step_overhead_low_s step_overhead_high_s "
         "counts_prompts level steps_used rows_used dropped gpus notes"
@@ -94,9 +101,13 @@ RECORDS = {
     "Refilling": "batch_multiplier max_rounds",
     "Block": "trainer versions language text settings checks notes",
     "NearestDesigns": "within above other_group_size",
-    "EffectiveBatch": (
-        "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead"
+    "EffectiveBatch": "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead",
+    "Mix": (
+        "objective estimator group_size prompts_per_step steps kappa method strata kl max_kl binding gains worst_regret "
+        "optimism frontier corner dead_before dead_after dropping seed replicates level assumptions fit"
     ),
+    "Dropping": "group_size visits prompts never always rest rest_dead naive_dead lost",
+    "Allocation": "estimator rollouts relaxed multiplier objective uniform_objective mixed_groups uniform_mixed_groups warning",
 }
 
 

@@ -66,6 +66,12 @@ class Uncertainty:
         low = 0.0 - self._end(-phi, thresholds.lower)
         return low, self._end(phi, thresholds.upper)
 
+    def upper_limit(self, functional: Functional, level: float) -> float:
+        """The high limit of `limits` alone, at half the cost."""
+        mixing = self.profile.mixing
+        threshold = thresholds_for(self.histogram, functional, level).upper
+        return self._end(functional.phi(mixing.passing, mixing.failing), threshold)
+
     def _end(self, phi: Floats, threshold: float) -> float:
         """Upper end; for a census the threshold shrinks with the share of the variance within prompts at that end."""
         bound = self.profile.upper(phi, threshold)

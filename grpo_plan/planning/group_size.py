@@ -29,6 +29,7 @@ from grpo_plan.planning.signal import (
     FLAT_SHARE,
     KappaRange,
     as_coherence,
+    as_kappa_range,
     progress,
     two_stage_group_size,
 )
@@ -94,7 +95,7 @@ def plan_group_size(
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     limits = Limitings(max_dead=max_dead, hard_below=hard_below, min_coverage=min_coverage, rare_share=rare_share)
-    kappas, rho, share = as_kappa(kappa), as_coherence(coherence), as_level(level)
+    kappas, rho, share = as_kappa_range(kappa), as_coherence(coherence), as_level(level)
     advantage, cost = get_estimator(estimator), cost or CostModel()
     _refuse_hopeless(fit)
     feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share)
@@ -163,14 +164,6 @@ def plan_group_size(
         _groups=tuple(float(g) for g in groups),
         _shares=tuple(tuple(float(share) for share in row) for row in ends),
     )
-
-
-def as_kappa(kappa: KappaRange | tuple[float, float] | float) -> KappaRange:
-    """A range, a pair, or one value as a range."""
-    if isinstance(kappa, KappaRange):
-        return kappa
-    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    return KappaRange(low=low, high=high)
 
 
 def _refuse_hopeless(fit: PassRateFit) -> None:

@@ -60,6 +60,12 @@ class KappaRange:
         """Whether one value is planned for."""
         return self.value is not None
 
+    @property
+    def middle(self) -> float:
+        """Geometric middle."""
+        grid = self.grid()
+        return float(grid[grid.size // 2])
+
     def grid(self) -> Floats:
         """Values to plan for, rising: the measured one alone, or the range in geometric steps."""
         return self._spaced() if self.value is None else np.array([self.value])
@@ -76,6 +82,14 @@ class KappaRange:
         grid = np.geomspace(max(self.low, self.high * 1e-6), self.high, KAPPA_POINTS)
         grid[0] = self.low
         return grid
+
+
+def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRange:
+    """A range, its ends, or one value as a range."""
+    if isinstance(kappa, KappaRange):
+        return kappa
+    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
+    return KappaRange(low=low, high=high)
 
 
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:

@@ -1,0 +1,265 @@
+"""``grpo-plan mix``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import (
+    FormatOption,
+    JsonOption,
+    LevelOption,
+    OutputFormat,
+    PilotRequest,
+    optional_whole,
+    parse_whole,
+    reads_pilot,
+    tell,
+    write_json,
+)
+from grpo_plan.cli.plan import parse_kappa
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    from grpo_plan.fitting.intervals import Interval
+    from grpo_plan.planning.dropping import DroppedKind, Dropping
+    from grpo_plan.planning.mix_plan import Mix
+
+Whole = str | None
+Many = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reads_pilot(mix))
+
+
+def mix(
+    request: PilotRequest,
+    group_size: Annotated[int, typer.Option(help="Rollouts per prompt, G.")] = 8,
+    buckets: Annotated[
+        bool, typer.Option("--buckets", help="Mix hard, middle and easy prompts instead of named strata.")
+    ] = False,
+    edges: Annotated[
+        str | None, typer.Option(metavar="E,E,...", help="Edges of the buckets in k/n; default 0.2,0.8.")
+    ] = None,
+    correction: Annotated[str, typer.Option(help="How buckets are judged: posterior or halves.")] = "posterior",
+    objective: Annotated[str, typer.Option(help="signal, or mixed-groups (the same as dead).")] = "signal",
+    kappa: Annotated[
+        str, typer.Option(metavar="K|LO:HI", help="Score noise over contrast, measured or a range.")
+    ] = "1:300",
+    estimator: Annotated[str, typer.Option(help="Advantage: grpo, dr_grpo or rloo.")] = "grpo",
+    max_kl: Annotated[str, typer.Option(metavar="NATS|none", help="Largest KL from the mix of now.")] = "0.1",
+    floor: Annotated[
+        Many, typer.Option(metavar="[NAME=]SHARE", help="Smallest share of all strata or one; repeat.")
+    ] = None,
+    cap: Annotated[
+        Many, typer.Option(metavar="[NAME=]SHARE", help="Largest share of all strata or one; repeat.")
+    ] = None,
+    prompts_per_step: Annotated[Whole, typer.Option(metavar="N", help="Groups in a step.")] = None,
+    steps: Annotated[Whole, typer.Option(metavar="N", help="Optimiser steps of the run.")] = None,
+    data_prompts: Annotated[Whole, typer.Option(metavar="N", help="Prompts in all. Default: the pilot's.")] = None,
+    pool: Annotated[Many, typer.Option(metavar="NAME=N", help="Prompts of a stratum; give all of them.")] = None,
+    max_epochs: Annotated[float | None, typer.Option(help="Times that the run may draw a prompt.")] = None,
+    visits: Annotated[int, typer.Option(help="Later visits of prompts that would be dropped.")] = 4,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it: .png, .svg or .pdf.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the resampling behind the intervals.")] = 0,
+    level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Choose the share of each stratum in a step, at a fixed group size, with the reasons.
+
+    Strata come from --stratum-column, or are buckets of observed pass rate (--buckets). The prompts of a bucket were
+    chosen by the counts that judge them: that is corrected for.
+
+    Example: grpo-plan mix pilot.jsonl --buckets --group-size 8 --prompts-per-step 128
+    """
+    from grpo_plan.cli.mix_text import print_mix
+    from grpo_plan.planning.mix import plan_mix
+
+    options: dict[str, Any] = {
+        "group_size": group_size, "buckets": parse_edges(edges) if edges else buckets, "correction": correction,
+        "objective": objective, "estimator": estimator, "kappa": parse_kappa(kappa), "max_kl": parse_kl(max_kl),
+        "floors": parse_shares(floor, "--floor"), "caps": parse_shares(cap, "--cap"),
+        "prompts_per_step": optional_whole(prompts_per_step, "--prompts-per-step"),
+        "steps": optional_whole(steps, "--steps"), "data_prompts": optional_whole(data_prompts, "--data-prompts"),
+        "pools": parse_pools(pool), "max_epochs": max_epochs, "visits": visits, "level": level, "seed": seed,
+    }  # fmt: skip
+    target = None if plot is None else _target(plot, request)
+    chosen = plan_mix(request.read(), **options)
+    if target is not None:
+        from grpo_plan.plots_mix import draw_mix
+
+        draw_mix(chosen, target)
+        tell(f"{plot} written.")
+    if json or format is OutputFormat.JSON:
+        write_json("mix", _document(chosen))
+    else:
+        print_mix(chosen)
+
+
+def _target(plot: str, request: PilotRequest) -> Path:
+    from grpo_plan.cli.plot import SUFFIXES
+
+    target = Path(plot)
+    if target.suffix.lower() not in SUFFIXES:
+        raise DomainError(f"--plot must end in {', '.join(SUFFIXES)}; got {plot!r}.")
+    if not target.parent.is_dir() or (target.exists() and not target.is_file()) or request.holds(target):
+        raise DomainError(f"--plot {plot} is no place for a picture. Give another name.")
+    return target
+
+
+def parse_kl(text: str) -> float:
+    """``0.1`` or ``none``.
+
+    >>> parse_kl("0.1"), parse_kl("none")
+    (0.1, inf)
+    """
+    if text.strip().lower() in ("none", "inf"):
+        return math.inf
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DomainError(f"--max-kl must be a number of nats, e.g. 0.1, or none; got {text!r}.")
+    return value
+
+
+def parse_edges(text: str) -> list[float]:
+    """``0.2,0.8`` as numbers.
+
+    >>> parse_edges("0.2, 0.8")
+    [0.2, 0.8]
+    """
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise DomainError(f"--edges must be numbers separated by commas, e.g. 0.2,0.8; got {text!r}.") from None
+
+
+def parse_shares(items: Many, name: str) -> dict[str, float] | float | None:
+    """``0.1`` for all strata, or ``NAME=0.1`` for each.
+
+    >>> parse_shares(["0.1"], "--floor"), parse_shares(["a=0.1", "b=0.2"], "--floor")
+    (0.1, {'a': 0.1, 'b': 0.2})
+    """
+    if not items:
+        return None
+    shares: dict[str, float] = {}
+    for item in items:
+        stratum, equals, value = item.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            raise DomainError(f"{name} must be SHARE or NAME=SHARE, e.g. 0.1 or math=0.1; got {item!r}.") from None
+        if not equals and len(items) == 1:
+            return number
+        if not equals:
+            raise DomainError(
+                f"{name} is one share for all strata, or NAME=SHARE for each; got {item!r} among several."
+            )
+        shares[stratum] = number
+    return shares
+
+
+def parse_pools(items: Many) -> dict[str, int] | None:
+    """``NAME=PROMPTS`` of each stratum.
+
+    >>> parse_pools(["a=1e4", "b=500"])
+    {'a': 10000, 'b': 500}
+    """
+    if not items:
+        return None
+    pools = {}
+    for item in items:
+        stratum, equals, value = item.rpartition("=")
+        if not equals:
+            raise DomainError(f"--pool must be NAME=PROMPTS, e.g. math=7500; got {item!r}.")
+        pools[stratum] = parse_whole(value, "--pool")
+    return pools
+
+
+def _interval(value: Interval | None, times: float = 1.0) -> dict[str, float] | None:
+    if value is None:
+        return None
+    return {"value": value.value * times, "low": value.low * times, "high": value.high * times}
+
+
+def _document(chosen: Mix) -> dict[str, Any]:
+    from grpo_plan.cli.fit import model_json, pilot_json
+
+    n, kappa = chosen.prompts_per_step, chosen.kappa
+    return {
+        "objective": chosen.objective,
+        "estimator": chosen.estimator,
+        "group_size": chosen.group_size,
+        "prompts_per_step": n,
+        "steps": chosen.steps,
+        "kappa": {"low": kappa.low, "high": kappa.high, "measured": kappa.measured},
+        "method": chosen.method,
+        "strata": [
+            {
+                "stratum": s.law.name,
+                "prompts": s.law.prompts,
+                "mean_pass_rate": s.law.mean_pass_rate,
+                "dead": {"value": s.law.dead, "low": s.law.dead_low, "high": s.law.dead_high},
+                "status": s.law.statuses[0].name,
+                "before": s.before,
+                "after": s.after,
+                "floor": s.floor,
+                "cap": s.cap,
+                "pool": s.pool,
+                "epochs": s.epochs,
+                "progress": s.progress,
+            }
+            for s in chosen.strata
+        ],
+        "kl": chosen.kl,
+        "max_kl": chosen.max_kl if math.isfinite(chosen.max_kl) else None,
+        "binding": list(chosen.binding),
+        "gains": [{"kappa": g.kappa, "gain": _interval(g.gain)} for g in chosen.gains],
+        "sure": chosen.sure,
+        "worst_regret": chosen.worst_regret,
+        "optimism": chosen.optimism,
+        "frontier": [
+            {"max_kl": p.max_kl, "kl": p.kl, "gain": p.gain, "shares": list(p.shares)} for p in chosen.frontier
+        ],
+        "corner": {"stratum": chosen.corner.stratum, "gain": chosen.corner.gain, "kl": chosen.corner.kl},
+        "dead_before": _interval(chosen.dead_before),
+        "dead_after": _interval(chosen.dead_after),
+        "mixed_groups_before": None if n is None else n * (1.0 - chosen.dead_before.value),
+        "mixed_groups_after": None if n is None else n * (1.0 - chosen.dead_after.value),
+        "dropping": _dropping(chosen.dropping),
+        "seed": chosen.seed,
+        "replicates": chosen.replicates,
+        "level": chosen.level,
+        "assumptions": list(chosen.assumptions),
+        "pilot": pilot_json(chosen.fit, chosen.level),
+        "model": model_json(chosen.fit),
+    }
+
+
+def _dropping(effect: Dropping) -> dict[str, Any]:
+    def kind(part: DroppedKind) -> dict[str, Any]:
+        return {
+            "prompts": part.prompts,
+            "mixed": _interval(part.mixed),
+            "mixed_in_visits": _interval(part.mixed_in_visits),
+            "not_dead": _interval(part.mixed, part.prompts),
+        }
+
+    return {
+        "group_size": effect.group_size,
+        "visits": effect.visits,
+        "never": kind(effect.never),
+        "always": kind(effect.always),
+        "rest": effect.rest,
+        "rest_dead": _interval(effect.rest_dead),
+        "naive_dead": effect.naive_dead,
+        "lost": effect.lost,
+    }
