@@ -18,6 +18,7 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 
 MAX_WANTED = 10**9
+MAX_GEN_BATCH = 10**12
 MAX_DATA_PROMPTS = 10**7
 MAX_ROUNDS = 10**9
 SURPLUS_GRID = 17
@@ -177,10 +178,6 @@ def refill(
     cap = None if max_rounds is None else as_count(max_rounds, "max_rounds", maximum=MAX_ROUNDS)
     run = None if steps is None else as_count(steps, "steps")
     pool = None if data_prompts is None else as_count(data_prompts, "data_prompts", maximum=MAX_DATA_PROMPTS)
-    if pool is not None and size > pool:
-        raise DomainError(
-            f"a generation batch must not exceed data_prompts; got {size:,} of {pool:,}. Make the batch smaller."
-        )
     dead = fit.dead(g, as_level(level))
     _refuse_hopeless(fit, dead)
     if dead.value is None:
@@ -189,6 +186,10 @@ def refill(
         raise InfeasiblePlanError(
             f"No step can be filled: {pool:,} prompts hold {_mixed_prompts(pool, dead.value):,} mixed groups at "
             f"D({g}) = {dead.value:.3f}, fewer than the {wanted:,} wanted. Use more data or fewer prompts a step."
+        )
+    if pool is not None and size > pool:
+        raise DomainError(
+            f"a generation batch must not exceed data_prompts; got {size:,} of {pool:,}. Make the batch smaller."
         )
 
     def at(fraction: float) -> RefillAt:
@@ -240,7 +241,7 @@ def _gen_batch_size(wanted: int, multiplier: float | None, size: int | None) -> 
             f"give batch_multiplier or gen_batch_size, not both; got {multiplier:g} and {size:,}. Leave one out."
         )
     if size is not None:
-        return as_count(size, "gen_batch_size", maximum=MAX_WANTED)
+        return as_count(size, "gen_batch_size", maximum=MAX_GEN_BATCH)
     if multiplier is None:
         return wanted
     factor = as_positive(multiplier, "batch_multiplier")
@@ -248,7 +249,8 @@ def _gen_batch_size(wanted: int, multiplier: float | None, size: int | None) -> 
         raise DomainError(
             f"batch_multiplier must be at least 1; got {factor:g}. For smaller generation batches give gen_batch_size."
         )
-    return as_count(math.ceil(factor * wanted * (1.0 - 1e-12)), "batch_multiplier x prompts_per_step")
+    rounded_up = math.ceil(factor * wanted * (1.0 - 1e-12))
+    return as_count(rounded_up, "batch_multiplier x prompts_per_step", maximum=MAX_GEN_BATCH)
 
 
 def _refuse_hopeless(fit: PassRateFit, dead: DeadFraction) -> None:
