@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "AdaptiveSampling": "batches",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "CostModel": "costs",
@@ -38,12 +39,18 @@ _PUBLIC = {
     "PilotPlan": "planning.pilot_size",
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
+    "Refill": "batches",
+    "RefillAt": "batches",
+    "RefillStatus": "batches",
+    "SamplingCost": "batches",
     "SequenceCheck": "independence",
+    "adaptive_sampling": "batches",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_estimates": "fitting.comparison",
+    "compare_sampling": "batches",
     "dead_probability": "groups",
     "duplicate_rollouts": "independence",
     "effective_batch": "batches",
@@ -62,12 +69,15 @@ _PUBLIC = {
     "plan_pilot": "planning.pilot_size",
     "plot_dead_fraction": "plots",
     "plot_pass_rates": "plots",
+    "plot_refill": "plots",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "refill": "batches",
 }
 
 __all__ = [
+    "AdaptiveSampling",
     "Budget",
     "Comparison",
     "CostModel",
@@ -92,13 +102,19 @@ __all__ = [
     "PilotPlan",
     "PilotSize",
     "Plan",
+    "Refill",
+    "RefillAt",
+    "RefillStatus",
+    "SamplingCost",
     "SequenceCheck",
     "__version__",
+    "adaptive_sampling",
     "all_fail_probability",
     "all_pass_probability",
     "check_independence",
     "check_sequences",
     "compare_estimates",
+    "compare_sampling",
     "dead_probability",
     "duplicate_rollouts",
     "effective_batch",
@@ -117,13 +133,27 @@ __all__ = [
     "plan_pilot",
     "plot_dead_fraction",
     "plot_pass_rates",
+    "plot_refill",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
+    "refill",
 ]
 
 if TYPE_CHECKING:
-    from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
+    from grpo_plan.batches import (
+        AdaptiveSampling,
+        EffectiveBatch,
+        Refill,
+        RefillAt,
+        RefillStatus,
+        SamplingCost,
+        adaptive_sampling,
+        compare_sampling,
+        effective_batch,
+        effective_batch_of_list,
+        refill,
+    )
     from grpo_plan.costs import Budget, CostModel
     from grpo_plan.errors import (
         DomainError,
@@ -168,7 +198,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
-    from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
 

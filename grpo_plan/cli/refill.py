@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 Whole = str | None
 TRIED = (0.25, 0.5, 1.0, 1.25, 1.5, 2.0, 3.0)  # generation batches shown, over the prompts per step
 
-MORE, FEWER = 1.03, 0.95  # rollouts of a better generation batch
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -107,56 +105,13 @@ def _tried(plan: Refill) -> set[int]:
     return {size for size in {round(share * n) for share in TRIED} | {one_round} if 1 <= size <= most}
 
 
-def better_option(plan: Refill, others: list[Refill]) -> Refill | None:
-    """A generation batch that takes no more rounds and hardly more rollouts, and clearly fewer of one of them."""
-    now = plan.at_value
-    found = [
-        p
-        for p in others
-        if p.at_value.rounds.p95 <= now.rounds.p95
-        and p.at_value.rollouts.mean <= MORE * now.rollouts.mean
-        and (p.at_value.rounds.p95 < now.rounds.p95 or p.at_value.rollouts.mean < FEWER * now.rollouts.mean)
-    ]
-    return min(found, key=lambda p: (p.at_value.rounds.p95, p.at_value.rollouts.mean), default=None)
-
-
-def assumptions(plan: Refill) -> list[str]:
-    """What the numbers rest on, gravest first."""
-    from grpo_plan.batches import RefillStatus
-    from grpo_plan.fitting.status import FitStatus
-
-    notes = []
-    if plan.status is not RefillStatus.FILLS:
-        notes.append(plan.status.sentence)
-    if plan.dead.status is not FitStatus.OK:
-        notes.append(plan.dead.status.sentence)
-    notes += [
-        "Refilling adds no signal to a rollout: dead groups have advantage 0 with or without it. It fixes how many "
-        "mixed groups a step has.",
-        "D is that of the current policy. As training goes on it moves, mostly up once prompts become easy: look at "
-        "the logged rounds, and plan again.",
-    ]
-    if plan.data_prompts is None:
-        notes.append("Prompts are drawn at random from a pool much larger than a step; --data-prompts for a small set.")
-    else:
-        notes.append(
-            "One pass over the data set without replacement, its groups mixed or dead as in one drawing; a prompt that "
-            "is dead now may be mixed the next time."
-        )
-    notes.append(
-        "A dead prompt is replaced by another one. Trying the same prompt again until it is mixed has no finite mean "
-        "where pass rates reach 0 or 1."
-    )
-    return notes
-
-
 def _document(
     fit: PassRateFit, plan: Refill, others: list[Refill], costs: tuple[SamplingCost, ...], level: float
 ) -> dict[str, Any]:
     from grpo_plan.batches.refilling import batch_multiplier_for
     from grpo_plan.cli.fit import model_json, pilot_json
     from grpo_plan.cli.numbers import dead_json
-    from grpo_plan.cli.refill_settings import trainer_settings
+    from grpo_plan.cli.refill_advice import assumptions, better_option, trainer_settings
 
     n, at, better = plan.prompts_per_step, plan.at_value, better_option(plan, others)
     return {
