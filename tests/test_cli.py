@@ -457,6 +457,24 @@ def test_refill_answers_first_and_fits_the_page(run: Run, example_file: Path) ->
     assert [line.split()[0] for line in long] == ["--dynamic-sampling-filter-path"]
 
 
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        (("--gen-batch-size", 64, "--max-rounds", 2), "the cap of 2 will be hit"),
+        (("--gen-batch-size", 64, "--max-rounds", 3), "the cap of 3 is hit in 99.8% of steps [98%, >99.9%]"),
+        (
+            ("--gen-batch-size", 80, "--max-rounds", 3, "--level", 0.99),
+            "the cap of 3 is hit in 18% of steps [1.9%, 59%]",
+        ),
+        (("--max-rounds", 3, "--steps", 5000), "the cap of 3 is never hit"),
+        (("--gen-batch-size", 24, "--max-rounds", 12, "--steps", 100), "is hit in 0.29% of runs [0.0031%, 11%]"),
+    ],
+)
+def test_the_verdict_speaks_of_the_cap(run: Run, example_file: Path, options: tuple[object, ...], verdict: str) -> None:
+    answer = run("refill", example_file, *STEP, *options)
+    assert verdict in " ".join(answer.out.split())
+
+
 def test_refill_as_json(run: Run, example_file: Path) -> None:
     import grpo_plan as gp
 

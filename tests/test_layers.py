@@ -98,6 +98,7 @@ def test_modules_stay_readable() -> None:
         ("import grpo_plan", ["numpy", "scipy", "polars", "matplotlib", "typer", "sympy", "rich", "narwhals"]),
         ("import grpo_plan; grpo_plan.mixed_probability(0.2, 4)", ["scipy", "polars", "matplotlib", "typer", "sympy"]),
         ("import grpo_plan; grpo_plan.fit_pass_rates", ["scipy", "polars", "matplotlib", "typer", "sympy", "rich"]),
+        ("import grpo_plan; grpo_plan.refill", ["scipy", "polars", "matplotlib", "typer", "sympy", "rich"]),
         ("import grpo_plan; grpo_plan.read_pilot", ["scipy", "polars", "matplotlib", "typer", "sympy", "rich"]),
     ],
 )

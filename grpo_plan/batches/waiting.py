@@ -116,7 +116,7 @@ class EndlessPrompts:
 
     def _rounds_by_frequency(self, size: int) -> tuple[float, float]:
         """``ceil(T / B)`` as ``T / B`` and a part of period B, whose mean is a finite Fourier sum."""
-        base, part_mean, part_square, covariance = self.mean, (size - 1) / (2 * size), 0.0, 0.0
+        base, part_mean = self.mean, (size - 1) / (2 * size)
         part_square = (size - 1) * (2 * size - 1) / (6 * size**2)
         half = (size - 1) // 2
         index = np.arange(1, min(half, FREQUENCIES) + 1, dtype=np.float64)
@@ -178,8 +178,7 @@ class FinitePrompts:
         first, last = max(n, int(self.mean - reach)), min(int(self.last), int(self.mean + reach))
         t = np.arange(first, last + 1, dtype=np.float64)
         step = t[:-1]
-        with np.errstate(divide="ignore"):
-            logs = np.log(step * (p - step - k + n) / ((step - n + 1.0) * (p - step)))
+        logs = np.log(step * (p - step - k + n) / ((step - n + 1.0) * (p - step)))
         heights = np.concatenate([[0.0], np.cumsum(logs)])
         weights = np.exp(heights - heights.max())
         return t, weights / weights.sum()

@@ -18,7 +18,7 @@ from grpo_plan.cli.refill_advice import assumptions, better_option, trainer_sett
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 
-NEVER = 1e-9
+NEVER, SURELY = 1e-9, 0.999
 UNBOUNDED = "no limit"
 SCHEMES = {
     "fixed": "fixed G, dead ones kept",
@@ -99,13 +99,20 @@ def _at_most(rounds: float) -> str:
 def _cap_verdict(plan: Refill) -> str:
     if plan.max_rounds is None:
         return ""
-    sure = plan.at_high
-    if sure is None:
-        return f"; the cap of {plan.max_rounds:,} may be hit"
-    hit = sure.run_cap_probability if plan.steps is not None else sure.cap_probability
-    if hit is not None and hit < NEVER:
-        return f"; the cap of {plan.max_rounds:,} is never hit"
-    return f"; cap of {plan.max_rounds:,}: see below"
+    cap, of = f"the cap of {plan.max_rounds:,}", "steps" if plan.steps is None else "runs"
+    low, high = plan.limits(_hit)
+    if high is None:
+        return f"; {cap} may be hit"
+    if high < NEVER:
+        return f"; {cap} is never hit"
+    if low > SURELY:
+        return f"; {cap} will be hit"
+    return f"; {cap} is hit in {_share(_hit(plan.at_value))} of {of} [{_share(low)}, {_share(high)}]"
+
+
+def _hit(at: RefillAt) -> float:
+    """Chance that a run hits the cap, or a step where the length of the run is not known."""
+    return (at.cap_probability if at.run_cap_probability is None else at.run_cap_probability) or 0.0
 
 
 def _better(better: Refill, plan: Refill) -> str:
@@ -268,7 +275,9 @@ def _most(plan: Refill) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{value:.0%}" if value >= 0.095 else f"{value:.2g}" if value < 1e-4 else f"{value:.2%}"
+    if value >= 0.9995:
+        return ">99.9%" if value < 1.0 else "100%"
+    return f"{value:.1%}" if value >= 0.995 else f"{value:.0%}" if value >= 0.095 else f"{100.0 * value:.2g}%"
 
 
 def _count(value: float) -> str:
