@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "AdaptiveSampling": "batches",
     "Allocation": "planning.allocation",
     "Block": "trainers.base",
     "Budget": "costs",
@@ -49,17 +50,23 @@ _PUBLIC = {
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
     "PlanFormatError": "errors",
+    "Refill": "batches",
+    "RefillAt": "batches",
+    "RefillStatus": "batches",
     "Refilling": "trainers.base",
+    "SamplingCost": "batches",
     "SequenceCheck": "independence",
     "SolvedDesign": "costs",
     "Throughput": "throughput",
     "TokenLengths": "costs",
+    "adaptive_sampling": "batches",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "allocate_rollouts": "planning.allocation",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_estimates": "fitting.comparison",
+    "compare_sampling": "batches",
     "dead_probability": "groups",
     "duplicate_rollouts": "independence",
     "effect_of_dropping": "planning.dropping",
@@ -86,10 +93,12 @@ _PUBLIC = {
     "plot_dead_fraction": "plots",
     "plot_mix": "plots_mix",
     "plot_pass_rates": "plots",
+    "plot_refill": "plots",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
     "read_throughput": "readers.throughput_reader",
+    "refill": "batches",
     "rollouts_to_first_pass": "planning.first_pass",
     "rules_for": "trainers.registry",
     "solve_design": "costs",
@@ -97,6 +106,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "AdaptiveSampling",
     "Allocation",
     "Block",
     "Budget",
@@ -132,18 +142,24 @@ __all__ = [
     "PilotSize",
     "Plan",
     "PlanFormatError",
+    "Refill",
+    "RefillAt",
+    "RefillStatus",
     "Refilling",
+    "SamplingCost",
     "SequenceCheck",
     "SolvedDesign",
     "Throughput",
     "TokenLengths",
     "__version__",
+    "adaptive_sampling",
     "all_fail_probability",
     "all_pass_probability",
     "allocate_rollouts",
     "check_independence",
     "check_sequences",
     "compare_estimates",
+    "compare_sampling",
     "dead_probability",
     "duplicate_rollouts",
     "effect_of_dropping",
@@ -170,10 +186,12 @@ __all__ = [
     "plot_dead_fraction",
     "plot_mix",
     "plot_pass_rates",
+    "plot_refill",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
     "read_throughput",
+    "refill",
     "rollouts_to_first_pass",
     "rules_for",
     "solve_design",
@@ -181,7 +199,19 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
+    from grpo_plan.batches import (
+        AdaptiveSampling,
+        EffectiveBatch,
+        Refill,
+        RefillAt,
+        RefillStatus,
+        SamplingCost,
+        adaptive_sampling,
+        compare_sampling,
+        effective_batch,
+        effective_batch_of_list,
+        refill,
+    )
     from grpo_plan.costs import (
         Budget,
         Cost,
@@ -244,7 +274,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
-    from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_level
+from grpo_plan.batches import RefillAt, refill
+from grpo_plan.batches.waiting import EndlessPrompts
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
@@ -43,6 +45,9 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
 }
 MAX_BARS = 64
 STRIDE = 4
+CURVE_POINTS = 160
+ROOM_BELOW = 0.12  # for the number of rounds, as a share of the height
+ROOM_FOR_WORDS, ROOM_FOR_NUMBER = 0.12, 0.03  # shares of the width
 ONE_ATOM = 0.012  # radians of arcsin sqrt p: three steps of the grid
 
 
@@ -163,6 +168,78 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
     ax.set_title("Prompts differ")
     _legend(ax, "upper center")  # pass rates pile up at the ends
     return ax
+
+
+def plot_refill(
+    fit: PassRateFit,
+    ax: Axes | None = None,
+    *,
+    prompts_per_step: int,
+    group_size: int,
+    max_rounds: int = 4,
+    level: float = 0.95,
+) -> Axes:
+    """Prompts that a refilled step draws against its generation batch, both per mixed group wanted.
+
+    Args:
+        fit: A fitted pilot.
+        ax: Where to draw; a new figure if None.
+        prompts_per_step: Mixed groups wanted in a step, N.
+        group_size: Rollouts per prompt, G.
+        max_rounds: Rounds of the smallest generation batch shown, about; at least 2.
+        level: Level of the limits of the dead fraction.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InfeasiblePlanError: No group can be mixed.
+    """
+    ax = _axes(ax)
+    most, n = as_count(max_rounds, "max_rounds", minimum=2), prompts_per_step
+    first = refill(fit, prompts_per_step=n, group_size=group_size, level=level)
+    single, high = first.at_value.one_by_one, first.at_high
+    last = single.p95 if high is None else min(high.one_by_one.p95, 2.0 * single.p95)
+    sizes = sorted({max(1, round(b)) for b in np.linspace(single.mean / most, 1.3 * last, CURVE_POINTS)})
+    x = np.array(sizes) / n
+    drawn = _drawn(first.at_value, n, sizes)
+    if high is not None:
+        ends = _drawn(first.at_low, n, sizes), _drawn(high, n, sizes)
+        ax.fill_between(x, *ends, color=BLUE, alpha=0.22, lw=0, label=f"D at its {100 * level:.6g}% limits")
+    ax.plot(x, drawn, color=INK, lw=1.6, label="drawn in generation batches (mean)")
+    ax.axhline(single.mean / n, color=VERMILION, lw=1.4, ls="--", label="drawn one at a time: 1 / (1 - D)")
+    top = 1.45 * float(drawn.max())
+    ax.set_ylim(single.mean / n - ROOM_BELOW * (top - single.mean / n), top)
+    rounds = np.ceil(single.p95 / np.array(sizes))
+    _mark_rounds(ax, x, rounds)
+    ax.set(
+        xlim=(x[0], x[-1]),
+        xlabel=f"generation batch over the {n:,} mixed group{'' if n == 1 else 's'} wanted",
+        ylabel="prompts drawn per mixed group used",
+    )
+    ax.set_title(f"Refill of groups of {group_size}: what a step draws")
+    _legend(ax)
+    return ax
+
+
+def _drawn(at: RefillAt, wanted: int, sizes: list[int]) -> Floats:
+    law = EndlessPrompts(wanted=wanted, dead=at.dead_fraction)
+    return np.array([law.rounds(size).prompts_mean for size in sizes]) / wanted
+
+
+def _mark_rounds(ax: Axes, x: Floats, rounds: Floats) -> None:
+    """Where one more round is needed in 95 % of steps, with the number of rounds between."""
+    edges = np.flatnonzero(np.diff(rounds)) + 1
+    bottom = ax.get_ylim()[0]
+    for start, stop in zip([0, *edges], [*edges, x.size], strict=True):
+        if start:
+            ax.axvline(x[start], color=GREY, lw=0.8, ls=":")
+        count = int(rounds[start])
+        words = f"{count} round{'' if count == 1 else 's'}"
+        wide = (x[stop - 1] - x[start]) / (x[-1] - x[0])
+        text = words if wide > ROOM_FOR_WORDS else str(count) if wide > ROOM_FOR_NUMBER else ""
+        middle = 0.5 * (x[start] + x[stop - 1])
+        ax.annotate(text, (middle, bottom), (0, 4), textcoords="offset points", color=GREY, fontsize=7, ha="center")
 
 
 def _atoms(rates: DiscretePassRates) -> tuple[Floats, Floats]:

@@ -444,3 +444,159 @@ def test_a_closed_pipe_and_an_interrupt_leave_no_traceback(example_file: Path) -
     out, err = process.communicate()
     assert process.returncode == 130
     assert (out, err) == ("", "grpo-plan: interrupted.\n")
+
+
+# --- refill ------------------------------------------------------------------------------------------------------
+
+STEP = ("--prompts-per-step", 128, "--group-size", 8)
+
+
+def test_refill_answers_first_and_fits_the_page(run: Run, example_file: Path) -> None:
+    answer = run("refill", example_file, *STEP, "--batch-multiplier", 1.5, "--max-rounds", 10, "--steps", 500)
+    assert answer.code == 0
+    first = " ".join(answer.out.split("\nBetter")[0].split())
+    assert first == "Refill draw 1.78x [1.70, 1.88], 2 rounds at most in 95 % of steps; the cap of 10 is never hit"
+    assert "Better  generation batches of 256 (2.00x): 1 round" in answer.out
+    assert "Refilling adds no signal to a rollout" in answer.out
+    assert "algorithm.filter_groups.max_num_gen_batches 10" in answer.out
+    assert "grpo.batch_multiplier 1.5" in answer.out
+    long = [line for line in answer.out.splitlines() if len(line) > 80]
+    assert [line.split()[0] for line in long] == ["--dynamic-sampling-filter-path"]
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        (("--gen-batch-size", 64, "--max-rounds", 2), "the cap of 2 will be hit"),
+        (("--gen-batch-size", 64, "--max-rounds", 3), "the cap of 3 is hit in 99.8% of steps [98%, >99.9%]"),
+        (
+            ("--gen-batch-size", 80, "--max-rounds", 3, "--level", 0.99),
+            "the cap of 3 is hit in 18% of steps [1.9%, 59%]",
+        ),
+        (("--max-rounds", 3, "--steps", 5000), "the cap of 3 is never hit"),
+        (("--gen-batch-size", 24, "--max-rounds", 12, "--steps", 100), "is hit in 0.29% of runs [0.0031%, 11%]"),
+    ],
+)
+def test_the_verdict_speaks_of_the_cap(run: Run, example_file: Path, options: tuple[object, ...], verdict: str) -> None:
+    answer = run("refill", example_file, *STEP, *options)
+    assert verdict in " ".join(answer.out.split())
+
+
+def test_refill_as_json(run: Run, example_file: Path) -> None:
+    import grpo_plan as gp
+
+    body = document(run("refill", example_file, *STEP, "--max-rounds", 2, "--steps", "1e3", "--json"))
+    plan = gp.refill(
+        gp.fit_pass_rates(gp.read_pilot(example_file)), prompts_per_step=128, group_size=8, max_rounds=2, steps=1000
+    )
+    assert body["command"] == "refill"
+    assert plan.at_high is not None
+    for key in ("cap_probability", "run_cap_probability", "safe_max_rounds"):
+        found = body[key]
+        ends = [getattr(at, key) for at in (plan.at_value, plan.at_low, plan.at_high)]
+        assert [found["value"], found["low"], found["high"]] == ends
+        assert found["low"] <= found["value"] <= found["high"]
+    assert body["rounds"]["mean"] == plan.at_value.rounds.mean
+    assert (body["rounds"]["mean_low"], body["rounds"]["mean_high"]) == plan.limits(lambda a: a.rounds.mean)
+    assert body["one_round"]["gen_batch_size"] == {"value": 251, "low": 238, "high": 265}
+    assert body["one_round"]["batch_multiplier"]["value"] == 1.97
+    assert body["within_max_rounds"]["gen_batch_size"]["value"] == plan.at_value.capped_gen_batch_size
+    assert body["status"] == "FILLS"
+    assert body["data_prompts"] is None
+    assert body["steps_per_pass"] is None
+    sizes = [o["gen_batch_size"] for o in body["options"]]
+    assert sizes == sorted(set(sizes))
+    assert {128, 265} <= set(sizes)
+    assert [c["scheme"] for c in body["comparison"]] == ["fixed", "refill", "adaptive", "until-pass"]
+    settings = {s["trainer"]: {x["key"]: x["value"] for x in s["settings"]} for s in body["settings"]}
+    assert settings["NeMo-RL"]["grpo.dynamic_sampling_max_gen_batches"] == 2
+    assert settings["SkyRL"]["trainer.algorithm.dynamic_sampling.max_sample_batches"] == 2
+    assert settings["slime"]["--over-sampling-batch-size"] == 128
+
+
+def test_refill_without_a_cap_says_so_in_each_trainers_way(run: Run, example_file: Path) -> None:
+    body = document(run("refill", example_file, *STEP, "--gen-batch-size", 64, "--json"))
+    assert body["cap_probability"] is None
+    assert body["within_max_rounds"] is None
+    settings = {s["trainer"]: {x["key"]: x["value"] for x in s["settings"]} for s in body["settings"]}
+    notes = {s["trainer"]: s["note"] for s in body["settings"]}
+    assert settings["verl, DAPO recipe"]["algorithm.filter_groups.max_num_gen_batches"] == 0
+    assert settings["SkyRL"]["trainer.algorithm.dynamic_sampling.max_sample_batches"] == -1
+    assert settings["NeMo-RL"]["grpo.batch_multiplier"] == 1.0
+    assert "cannot be set" in notes["NeMo-RL"]
+    assert "cannot be set" in notes["slime"]
+    assert "--gen-batch-size 128" in notes["SkyRL"]
+    text = run("refill", example_file, *STEP, "--gen-batch-size", 64).out
+    assert "none given; --max-rounds gives the chance to hit one" in text
+
+
+def test_refill_from_a_data_set(run: Run, example_file: Path) -> None:
+    body = document(run("refill", example_file, *STEP, "--data-prompts", "1,209", "--json"))
+    assert body["mixed_prompts"]["value"] == 678
+    passes = body["steps_per_pass"]
+    assert passes["low"] < passes["value"] < passes["high"]  # falls as D rises: its ends are swapped
+    assert all(o["gen_batch_size"] <= 1209 for o in body["options"])
+    text = run("refill", example_file, *STEP, "--data-prompts", 1209).out
+    assert "1,209 prompts hold about 678 mixed groups" in text
+    dry = run("refill", example_file, "--prompts-per-step", 670, "--group-size", 8, "--data-prompts", 1209)
+    assert dry.code == 0
+    assert "MAY_RUN_DRY" in dry.out
+    assert "no limit" in dry.out
+
+
+def pilot_file(path: str, counts: tuple[int, ...]) -> Path:
+    rows = [{"prompt_id": f"{k}-{i}", "n": len(counts) - 1, "k": k} for k, c in enumerate(counts) for i in range(c)]
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return Path(path)
+
+
+def test_refill_that_may_never_fill(run: Run) -> None:
+    pilot = pilot_file("rare.jsonl", (60, 1, 0, 0, 0, 0, 0, 0, 0))
+    request = ("refill", pilot, "--prompts-per-step", 128, "--group-size", 2, "--max-rounds", 5, "--level", 1 - 1e-12)
+    text = " ".join(run(*request).out.split())
+    assert "the cap of 5 may be hit" in text
+    assert "MAY_NEVER_FILL: The interval of the dead fraction reaches 1" in text
+    assert "[5.18, no limit]" in text
+    body = document(run(*request, "--json"))
+    assert body["status"] == "MAY_NEVER_FILL"
+    assert body["rounds"]["mean_high"] is None
+    assert body["cap_probability"]["high"] is None
+    assert body["surplus_mixed_groups"]["high"] is None
+    assert body["comparison"][0]["rollouts_per_group"]["high"] is None
+
+
+def test_huge_refills_are_answered(run: Run) -> None:
+    pilot = pilot_file("rare.jsonl", (60, 1, 0, 0, 0, 0, 0, 0, 0))
+    answer = run("refill", pilot, "--prompts-per-step", "1e6", "--group-size", 8, "--max-rounds", 5, "--steps", 900)
+    assert answer.code == 0
+    assert max(map(len, answer.out.splitlines())) <= 110
+    assert document(run("refill", pilot, "--prompts-per-step", "1e6", "--group-size", 8, "--json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--prompts-per-step", 0, "--group-size", 8), 2, "prompts_per_step must be at least 1; got 0."),
+        (("--prompts-per-step", "many", "--group-size", 8), 2, "--prompts-per-step must be a whole number"),
+        (("--prompts-per-step", 8), 2, "Missing option '--group-size'"),
+        ((*STEP, "--max-rounds", 0), 2, "max_rounds must be at least 1; got 0."),
+        ((*STEP, "--batch-multiplier", "nan"), 2, "batch_multiplier must be finite and above 0; got nan."),
+        ((*STEP, "--batch-multiplier", 0.5), 2, "batch_multiplier must be at least 1; got 0.5."),
+        ((*STEP, "--batch-multiplier", 2, "--gen-batch-size", 9), 2, "not both"),
+        ((*STEP, "--data-prompts", 100), 3, "fewer than the 128 wanted"),
+        ((*STEP, "--max-group-size", 6, "--round-size", 4), 2, "must be a multiple of round_size; got 6 and 4."),
+    ],
+)
+def test_bad_refills_are_one_line(
+    run: Run, example_file: Path, options: tuple[object, ...], code: int, said: str
+) -> None:
+    answer = run("refill", example_file, *options)
+    assert (answer.code, answer.out) == (code, "")
+    (error,) = [line for line in answer.err.splitlines() if not line.startswith("note: ")]
+    assert said in error
+
+
+def test_refill_of_a_dead_pilot_is_infeasible(run: Run) -> None:
+    answer = run("refill", pilot_file("dead.jsonl", (30, 0, 0, 20)), *STEP)
+    assert (answer.code, answer.out) == (3, "")
+    assert "No refill can be planned: no prompt of the pilot is mixed" in answer.err

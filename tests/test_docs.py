@@ -68,7 +68,14 @@ def test_the_quick_start_is_two_commands_and_ci_runs_both_as_printed() -> None:
 
 def test_every_json_key_is_documented(example_file: Path) -> None:
     page = (ROOT / "docs/json.md").read_text(encoding="utf-8")
-    commands = (["fit"], ["plan", "--rollouts-per-step", "512"], ["mix", "--buckets"], ["allocate"])
+    refilled = ["refill", "--prompts-per-step", "32", "--group-size", "8", "--max-rounds", "3", "--data-prompts", "999"]
+    commands = (
+        ["fit"],
+        ["plan", "--rollouts-per-step", "512"],
+        ["mix", "--buckets"],
+        ["allocate"],
+        [*refilled, "--steps", "9"],
+    )
     for command in commands:
         words = [sys.executable, "-m", "grpo_plan", command[0], str(example_file), *command[1:], "--json"]
         body = json.loads(subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from types import ModuleType
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 
-from figures import dead_fraction
-from grpo_plan.errors import DomainError
+from figures import dead_fraction, refill
+from grpo_plan.batches import refill as plan_refill
+from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot
-from grpo_plan.plots import draw_pilot, plot_dead_fraction, plot_pass_rates
+from grpo_plan.plots import draw_pilot, plot_dead_fraction, plot_pass_rates, plot_refill
 from tests.conftest import ROOT, pilot_of
 
 
@@ -82,21 +84,59 @@ def test_too_small_a_range_is_refused(example_fit: PassRateFit) -> None:
         plot_dead_fraction(example_fit, max_group_size=2)
 
 
-def test_the_data_of_the_readme_picture_are_fresh() -> None:
-    with (ROOT / "figures/dead_fraction.csv").open(encoding="utf-8") as file:
+def test_refill_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> None:
+    figure, ax = plt.subplots()
+    assert plot_refill(example_fit, ax, prompts_per_step=128, group_size=8) is ax
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    curve = np.asarray(lines["drawn in generation batches (mean)"].get_xydata())
+    for x, y in curve[[0, 60, -1]]:
+        plan = plan_refill(example_fit, prompts_per_step=128, group_size=8, gen_batch_size=round(128 * x))
+        assert y == pytest.approx(plan.at_value.prompts.mean / 128)
+    (level,) = set(np.asarray(lines["drawn one at a time: 1 / (1 - D)"].get_ydata()))
+    assert level == pytest.approx(1 / (1 - 0.4392), rel=1e-4)
+    assert np.all(curve[:, 1] > level)
+    (band,) = ax.collections
+    corners = np.asarray(band.get_paths()[0].vertices)
+    ends = corners[corners[:, 0] == curve[60, 0]][:, 1]
+    plan = plan_refill(example_fit, prompts_per_step=128, group_size=8, gen_batch_size=round(128 * curve[60, 0]))
+    assert (ends.min(), ends.max()) == pytest.approx(plan.limits(lambda at: at.prompts.mean / 128))
+    marks = [np.asarray(line.get_xdata())[0] for line in ax.get_lines() if line.get_linestyle() == ":"]
+    one_round = plan.at_value.one_round_gen_batch_size
+    assert max(marks) == min(x for x in curve[:, 0] if round(128 * x) >= one_round)
+    assert {"1 round", "2 rounds", "3 rounds"} <= {t.get_text() for t in ax.texts}
+    plt.close(figure)
+
+
+def test_odd_refills_can_be_drawn() -> None:
+    for pilot, wanted in ((pilot_of((60, 1, 0, 0)), 4), (pilot_of((0, 0, 60, 0, 0)), 1)):
+        ax = plot_refill(fit_pass_rates(pilot), prompts_per_step=wanted, group_size=3)
+        assert ax.get_lines()
+    unbounded = fit_pass_rates(pilot_of((60, 1, 0, 0, 0, 0, 0, 0, 0)))
+    assert not plot_refill(unbounded, prompts_per_step=4, group_size=2, level=1 - 1e-12).collections
+    with pytest.raises(InfeasiblePlanError, match="No refill can be planned"):
+        plot_refill(fit_pass_rates(pilot_of((30, 0, 0))), prompts_per_step=4, group_size=2)
+    with pytest.raises(DomainError, match="max_rounds must be at least 2; got 1"):
+        plot_refill(unbounded, prompts_per_step=4, group_size=2, max_rounds=1)
+
+
+@pytest.mark.parametrize("module", [dead_fraction, refill])
+def test_the_data_of_the_pictures_are_fresh(module: ModuleType) -> None:
+    name = module.__name__.split(".")[-1]
+    with (ROOT / f"figures/{name}.csv").open(encoding="utf-8") as file:
         committed = list(csv.DictReader(file))
-    rows = dead_fraction.data()
+    rows = module.data()
     assert len(committed) == len(rows)
     for old, new in zip(committed, rows, strict=True):
-        for name, value in new.items():
+        for key, value in new.items():
             if value is None:
-                assert old[name] == ""
+                assert old[key] == ""
             else:
-                assert float(old[name]) == pytest.approx(value, rel=1e-9)
+                assert float(old[key]) == pytest.approx(value, rel=1e-9)
 
 
-def test_the_readme_picture_can_be_drawn(tmp_path: Path) -> None:
-    dead_fraction.draw(dead_fraction.data(), tmp_path / "p.svg")
+@pytest.mark.parametrize("module", [dead_fraction, refill])
+def test_the_pictures_can_be_drawn(module: ModuleType, tmp_path: Path) -> None:
+    module.draw(module.data(), tmp_path / "p.svg")
     picture = (tmp_path / "p.svg").read_text(encoding="utf-8")
     assert picture.startswith("<?xml")
     assert picture.count("<path") > 50

@@ -62,6 +62,10 @@ FUNCTIONS = {
     "hit_probability": "successes rollouts more prior",
     "rollouts_to_first_pass": "pass_rate probability",
     "plot_mix": "mix ax",
+    "plot_refill": "fit ax prompts_per_step group_size max_rounds level",
+    "refill": "fit prompts_per_step group_size batch_multiplier gen_batch_size max_rounds steps data_prompts level",
+    "adaptive_sampling": "fit max_group_size round_size passes fails level",
+    "compare_sampling": "fit plan max_group_size round_size",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -108,6 +112,16 @@ RECORDS = {
     ),
     "Dropping": "group_size visits prompts never always rest rest_dead naive_dead lost",
     "Allocation": "estimator rollouts relaxed multiplier objective uniform_objective mixed_groups uniform_mixed_groups warning",
+    "Refill": (
+        "prompts_per_step group_size gen_batch_size max_rounds steps data_prompts status dead at_value at_low at_high "
+        "surplus_limits"
+    ),
+    "RefillAt": (
+        "dead_fraction mixed_prompts one_by_one rounds prompts rollouts surplus_mixed_groups cap_probability "
+        "run_cap_probability safe_max_rounds one_round_gen_batch_size capped_gen_batch_size steps_per_pass"
+    ),
+    "AdaptiveSampling": "max_group_size round_size passes fails level rollouts_per_prompt unmet_fraction rollouts_per_kept_prompt status",
+    "SamplingCost": "scheme group_size round_size rollouts_per_prompt dropped_fraction rollouts_per_group status",
 }
 
 

@@ -9,34 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
 from grpo_plan._validate import as_count, as_one_group_size, as_probability, require
+from grpo_plan.batches.counts import MAX_PROMPTS_PER_STEP, CountSummary
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.groups import dead_probability, mixed_probability
 
 Floats = NDArray[np.float64]
-MAX_PROMPTS_PER_STEP = 10**10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountSummary:
-    """A count that varies from step to step: mean, standard deviation, and 5, 50 and 95 % quantiles."""
-
-    mean: float
-    sd: float
-    p05: float
-    p50: float
-    p95: float
-
-    def times(self, factor: float) -> CountSummary:
-        """The same count in another unit."""
-        return CountSummary(
-            mean=self.mean * factor,
-            sd=self.sd * factor,
-            p05=self.p05 * factor,
-            p50=self.p50 * factor,
-            p95=self.p95 * factor,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
