@@ -275,7 +275,8 @@ def test_the_solved_design_fits_and_one_more_does_not(situation: tuple[Budget, C
         check_one_more(prompts + 1, budget.steps or 1, "prompt a step")
     if budget.steps is None and budget.totals:
         check_one_more(prompts, steps + 1, "step")
-    if budget.prompts_per_step is None and budget.rollouts_per_step is not None and steps > 1:
+    left_open = budget.prompts_per_step is None and budget.steps is None
+    if left_open and budget.rollouts_per_step is not None and steps > 1:
         bound.add("rollouts_per_step")
         assert prompts == budget.rollouts_per_step // c.group_size
     assert set(solved.binding) <= bound
