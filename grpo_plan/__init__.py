@@ -17,6 +17,7 @@ _PUBLIC = {
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "CostModel": "costs",
+    "DeadCountComparison": "planning.dead_counts",
     "DeadFraction": "fitting.estimates",
     "DomainError": "errors",
     "DuplicateCheck": "independence",
@@ -39,10 +40,13 @@ _PUBLIC = {
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
     "SequenceCheck": "independence",
+    "TemperaturePlan": "planning.temperature_result",
+    "TemperatureVerdict": "planning.temperature_result",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "check_independence": "independence",
     "check_sequences": "independence",
+    "compare_dead_counts": "planning.dead_counts",
     "compare_estimates": "fitting.comparison",
     "dead_probability": "groups",
     "duplicate_rollouts": "independence",
@@ -60,8 +64,10 @@ _PUBLIC = {
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
     "plan_pilot": "planning.pilot_size",
+    "plan_temperature": "planning.temperature",
     "plot_dead_fraction": "plots",
     "plot_pass_rates": "plots",
+    "plot_temperature": "plots_temperature",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
@@ -71,6 +77,7 @@ __all__ = [
     "Budget",
     "Comparison",
     "CostModel",
+    "DeadCountComparison",
     "DeadFraction",
     "DomainError",
     "DuplicateCheck",
@@ -93,11 +100,14 @@ __all__ = [
     "PilotSize",
     "Plan",
     "SequenceCheck",
+    "TemperaturePlan",
+    "TemperatureVerdict",
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
     "check_independence",
     "check_sequences",
+    "compare_dead_counts",
     "compare_estimates",
     "dead_probability",
     "duplicate_rollouts",
@@ -115,8 +125,10 @@ __all__ = [
     "pass_at_k",
     "plan_group_size",
     "plan_pilot",
+    "plan_temperature",
     "plot_dead_fraction",
     "plot_pass_rates",
+    "plot_temperature",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
@@ -164,11 +176,15 @@ if TYPE_CHECKING:
         duplicate_rollouts,
     )
     from grpo_plan.pilot import Pilot
+    from grpo_plan.planning.dead_counts import DeadCountComparison, compare_dead_counts
     from grpo_plan.planning.group_size import plan_group_size
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
+    from grpo_plan.planning.temperature import plan_temperature
+    from grpo_plan.planning.temperature_result import TemperaturePlan, TemperatureVerdict
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.plots_temperature import plot_temperature
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
 

@@ -7,7 +7,7 @@ from math import ceil, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._validate import as_level
 from grpo_plan.fitting.intervals import Interval
@@ -75,7 +75,7 @@ def paired_difference(differences: Floats, level: float) -> Difference:
     value = float(differences.sum()) / m
     up, down = float(differences[differences > 0.0].sum()), -float(differences[differences < 0.0].sum())
     squares = float(differences @ differences)
-    low, high = score_limits(up, down, squares, m, level)
+    low, high = (float(end) for end in score_limits(up, down, squares, m, level))
     return Difference(
         value=value,
         low=min(low, value),
@@ -86,50 +86,57 @@ def paired_difference(differences: Floats, level: float) -> Difference:
     )
 
 
-def score_limits(up: float, down: float, squares: float, prompts: int, level: float) -> tuple[float, float]:
+def score_limits(
+    up: ArrayLike, down: ArrayLike, squares: ArrayLike, prompts: int, level: float
+) -> tuple[Floats, Floats]:
     """Score limits of a mean difference, one pseudo-prompt added (theory.md, eq. 57).
 
     Args:
-        up: Sum of the differences above 0.
-        down: Minus the sum of those below 0.
-        squares: Sum of their squares.
+        up: Sum of the differences above 0, any shape.
+        down: Minus the sum of those below 0, the same shape.
+        squares: Sum of their squares, the same shape.
         prompts: Number of prompts, those without a difference included.
         level: Confidence level, in (0, 1).
 
-    >>> [round(x, 4) for x in score_limits(0.0, 0.0, 0.0, 50, 0.95)]
-    [-0.0786, 0.0786]
+    Returns:
+        Low and high limits in [-1, 1], of that shape.
+
+    >>> low, high = score_limits(0.0, 0.0, 0.0, 50, 0.95)
+    >>> round(low.item(), 4), round(high.item(), 4)
+    (-0.0786, 0.0786)
     """
     z = NormalDist().inv_cdf(0.5 + as_level(level) / 2.0)
-    size = (squares + 1.0) / (up + down + 1.0)
-    rises, falls, total = (up + 0.5) / size, (down + 0.5) / size, prompts + 1.0
-    high = _upper_limit(rises, falls, total, z)
-    low = -_upper_limit(falls, rises, total, z)
-    return max(size * low, -1.0), min(size * high, 1.0)
+    rising, falling, square = (np.asarray(v, dtype=np.float64) for v in (up, down, squares))
+    size = (square + 1.0) / (rising + falling + 1.0)
+    rises, falls, total = (rising + 0.5) / size, (falling + 0.5) / size, prompts + 1.0
+    high = size * _upper_limit(rises, falls, total, z)
+    low = -size * _upper_limit(falls, rises, total, z)
+    return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
-def _upper_limit(rises: float, falls: float, total: float, z: float) -> float:
-    """Largest difference, in units of the size of one, that the score test keeps; by bisection, as z falls in it."""
-    inside, outside = (rises - falls) / total, 1.0
+def _upper_limit(rises: Floats, falls: Floats, total: float, z: float) -> Floats:
+    """Largest difference, in units of the size of one, that the score test keeps; by bisection, as it falls in it."""
+    inside, outside = (rises - falls) / total, np.ones(np.shape(rises))
     for _ in range(HALVINGS):
         middle = 0.5 * (inside + outside)
-        if score_statistic(rises, falls, total, middle) < -z:
-            outside = middle
-        else:
-            inside = middle
+        beyond = score_statistic(rises, falls, total, middle) < -z
+        inside, outside = np.where(beyond, inside, middle), np.where(beyond, middle, outside)
     return outside
 
 
-def score_statistic(rises: float, falls: float, total: float, difference: float) -> float:
+def score_statistic(rises: ArrayLike, falls: ArrayLike, total: float, difference: ArrayLike) -> Floats:
     """Tango's score statistic of ``rises`` and ``falls`` among ``total`` prompts (theory.md, eq. 57).
 
-    >>> round(score_statistic(9.0, 1.0, 50.0, 0.0), 6) == round(8 / 10**0.5, 6)  # McNemar
+    >>> round(score_statistic(9.0, 1.0, 50.0, 0.0).item(), 6) == round(8 / 10**0.5, 6)  # McNemar
     True
     """
-    b = -rises - falls + (2.0 * total - rises + falls) * difference
-    c = -falls * difference * (1.0 - difference)
-    share = (sqrt(max(b * b - 8.0 * total * c, 0.0)) - b) / (4.0 * total)
-    variance = total * (2.0 * share + difference * (1.0 - difference))
-    return (rises - falls - total * difference) / sqrt(max(variance, LEAST_VARIANCE))
+    r, f, x = (np.asarray(v, dtype=np.float64) for v in (rises, falls, difference))
+    b = -r - f + (2.0 * total - r + f) * x
+    c = -f * x * (1.0 - x)
+    share = (np.sqrt(np.maximum(b * b - 8.0 * total * c, 0.0)) - b) / (4.0 * total)
+    variance = total * (2.0 * share + x * (1.0 - x))
+    statistic: Floats = (r - f - total * x) / np.sqrt(np.maximum(variance, LEAST_VARIANCE))
+    return statistic
 
 
 def unpaired_difference(

@@ -19,9 +19,9 @@ from grpo_plan.planning.temperature_result import TemperatureVerdict, decide, ne
 
 Floats = NDArray[np.float64]
 ASSUMPTIONS = (
-    "Each group counted is an independent draw of a prompt, at one policy. Steps of a training run are not: the policy "
-    "moves, and runs differ by their seed. So a difference found here is one between these logs; pilots of one policy on "
-    "the same prompts tell more (theory.md, section 11).",
+    "Each group counted is an independent draw of a prompt, at one policy. Steps of a training run are not: the "
+    "policy moves, and runs differ by their seed. A difference found here is one between these logs; pilots of one "
+    "policy on the same prompts tell more.",
     "Counts that come a step each widen the limits where steps scatter more than chance; a slow drift is not seen.",
     "Fewer dead groups is not more learning: rewards show neither entropy nor diversity.",
 )

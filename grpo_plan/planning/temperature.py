@@ -143,28 +143,47 @@ def _reason(
     recommended: float | None,
     objective: str,
 ) -> str:
-    """The verdict in one or two sentences."""
+    """The verdict in one to three sentences."""
     start, g = found[0].baseline, found[0].group_size
     measure = f"dead groups at G = {g}" if objective == "dead" else "signal E[p(1-p)]"
-    good = "fewer" if objective == "dead" else "more"
-    bad = "more" if objective == "dead" else "less"
-    worse = [f"{t:g}" for t, gain in gains.items() if gain is not None and gain.high < 0.0]
+    good, bad = ("fewer", "more") if objective == "dead" else ("more", "less")
+    worse = [t for t, gain in gains.items() if gain is not None and gain.high < 0.0]
     if verdict is TemperatureVerdict.KEEP:
-        return f"Every other temperature has {bad} {measure} than {start:g}."
-    if verdict is TemperatureVerdict.CHANGE:
-        others = [f"{t:g}" for t, gain in gains.items() if gain is not None and gain.low > 0.0 and t != recommended]
-        more = f" So have {', '.join(others)}; which of these is best is not settled." if others else ""
-        return f"{recommended:g} has {good} {measure} than {start:g}: the interval excludes 0.{more}"
-    open_ones = [f"{t:g}" for t, gain in gains.items() if gain is None or not gain.excludes_zero]
-    short = [d for d in found if gains[d.temperature] is None]
-    if short and len(short) == len(found):
-        size = short[0].measured_group_size
-        known = (
-            f"both temperatures count dead groups up to G = {size} only" if size else "single rollouts show no group"
+        return f"Every other temperature has {bad} {measure} than T = {start:g}."
+    if recommended is not None:
+        others = [t for t, gain in gains.items() if gain is not None and gain.low > 0.0 and t != recommended]
+        tied = f" {_have(others)} too; which of these is best is not settled." if others else ""
+        reason = f"T = {recommended:g} has {good} {measure} than T = {start:g}: the interval excludes 0.{tied}"
+        return reason + _against(next(d for d in found if d.temperature == recommended), objective)
+    if all(gain is None for gain in gains.values()):
+        size = min(d.measured_group_size or 1 for d in found)
+        known = f"dead groups are counted up to G = {size} only" if size > 1 else "single rollouts make no group"
+        asked = f"G = {g}" if objective == "dead" else "the signal"
+        return f"Nothing may decide on {asked}: {known}. Take {max(g, 2)} rollouts per prompt" + (
+            ", or ask at a smaller G." if size > 1 else "."
         )
-        return f"Nothing may decide at G = {g}: {known}. Take {g} rollouts per prompt, or ask at a smaller G."
-    also = f" {', '.join(worse)} {'has' if len(worse) == 1 else 'have'} {bad} {measure}." if worse else ""
-    return f"The difference of {measure} to {start:g} may be 0 or of either sign for {', '.join(open_ones)}.{also}"
+    unsure = _listed([t for t, gain in gains.items() if gain is None or not gain.excludes_zero])
+    also = f" {_have(worse)} {bad}." if worse else ""
+    return (
+        f"{measure[0].upper()}{measure[1:]}: the difference to T = {start:g} may be of either sign at {unsure}.{also}"
+    )
+
+
+def _against(d: TemperatureDifference, objective: str) -> str:
+    """What speaks against a recommendation: the measure that did not decide points the other way."""
+    if objective == "dead" and d.reward_variance is not None and d.reward_variance.high < 0.0:
+        return " But its signal E[p(1-p)] is smaller."
+    if objective == "signal" and d.dead is not None and d.counted and d.dead.low > 0.0:
+        return f" But more groups of G = {d.group_size} are dead."
+    return ""
+
+
+def _listed(temperatures: list[float]) -> str:
+    return "T = " + ", ".join(f"{t:g}" for t in temperatures)
+
+
+def _have(temperatures: list[float]) -> str:
+    return f"{_listed(temperatures)} {'has' if len(temperatures) == 1 else 'have'}"
 
 
 def _notes(sides: Mapping[float, Side], found: list[TemperatureDifference], unknown: int) -> tuple[str, ...]:
@@ -180,13 +199,13 @@ def _notes(sides: Mapping[float, Side], found: list[TemperatureDifference], unkn
     for d in found:
         if not d.paired:
             notes.append(
-                f"T = {d.temperature:g} and {d.baseline:g} share too few named prompts to pair them: intervals are those "
-                "of two separate samples, which are wider."
+                f"T = {d.temperature:g} and {d.baseline:g} share too few named prompts to pair them. Two separate "
+                "samples tell less: roll out the same prompts, under the same names, at both."
             )
         elif d.only_baseline or d.only_here:
             notes.append(
-                f"T = {d.temperature:g}: differences speak of the {d.prompts:,} common prompts; {d.only_baseline:,} prompts "
-                f"only at {d.baseline:g} and {d.only_here:,} only at {d.temperature:g} enter no difference."
+                f"T = {d.temperature:g}: the differences speak of {d.prompts:,} common prompts; {d.only_baseline:,} "
+                f"only at {d.baseline:g} and {d.only_here:,} only at {d.temperature:g} enter none."
             )
     return tuple(notes)
 
