@@ -29,9 +29,10 @@ LAYERS = {
     "costs": 6,
     "planning": 7,
     "plots": 8,
-    "cli": 9,
-    "__init__": 10,
-    "__main__": 10,
+    "plots_temperature": 9,
+    "cli": 10,
+    "__init__": 11,
+    "__main__": 11,
 }
 EDGES_ONLY_FOR = {"readers": {"readers", "cli", "__init__"}, "cli": {"cli", "__main__"}}
 

@@ -40,6 +40,9 @@ FUNCTIONS = {
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
     "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
+    "plan_temperature": "pilot group_size baseline objective level smallest_difference power",
+    "compare_dead_counts": "counts baseline level",
+    "plot_temperature": "plan ax",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
 }
@@ -63,6 +66,10 @@ RECORDS = {
         "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
         "assumptions fit"
     ),
+    "TemperaturePlan": (
+        "group_size objective baseline level verdict recommended reason temperatures differences notes assumptions"
+    ),
+    "DeadCountComparison": "baseline level verdict recommended counts differences assumptions",
     "EffectiveBatch": (
         "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead"
     ),

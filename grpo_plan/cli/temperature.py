@@ -90,7 +90,7 @@ def temperature(
     if output is not None:
         from grpo_plan.cli.plot import picture_target
 
-        target = picture_target(output, [request, *requests.values()])
+        target = picture_target(output, list(requests.values()) or [request])
     source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()} if requests else request.read()
     plan = plan_temperature(
         source,

@@ -18,6 +18,8 @@ from grpo_plan.planning.temperature_result import (
     TemperatureVerdict,
 )
 
+WORTH_A_ROW = 0.001  # share of groups that move, in either way
+
 
 def signed(difference: Difference | None) -> str:
     """A difference with its limits and signs.
@@ -68,13 +70,13 @@ def _print_needed(out: Any, plan: TemperaturePlan) -> None:
         if need is None:
             continue
         where = "at both temperatures" if d.paired or not d.counted else "at each temperature, other prompts"
-        what = "the observed" if need.observed else "a difference of"
+        what = "a difference of" if not need.observed else "the observed" if d.counted else "the fitted"
         size = f"{need.difference:+.3f}" if need.observed else f"{abs(need.difference):g}"
         rest = "" if need.observed else "; a smaller one would stay open"
         say(
             out,
             f"T = {d.temperature:g}: {plural(need.prompts, 'prompt')} x {need.rollouts_per_prompt} rollouts {where}, "
-            f"{need.rollouts:,} rollouts in all, show {what} {size} with {percent(need.power)} chance{rest}",
+            f"{need.rollouts:,} rollouts in all, would show {what} {size} with {percent(need.power)} chance{rest}",
             "To tell ",
         )
 
@@ -171,7 +173,8 @@ def _print_movement(out: Any, plan: TemperaturePlan) -> None:
             ("all-fail", "mixed", ways.all_fail_to_mixed, ways.mixed_to_all_fail),
             ("all-pass", "all-fail", ways.all_pass_to_all_fail, ways.all_fail_to_all_pass),
         )
-        for i, (start, end, there, back) in enumerate(rows):
+        seen = [row for row in rows if max(row[2].value, row[3].value) >= WORTH_A_ROW]
+        for i, (start, end, there, back) in enumerate(seen):
             cells = (with_interval(way.value, way.low, way.high) for way in (there, back))
             table.add_row(f"{temperature:g}" if i == 0 else "", start, end, *cells)
     print_table(out, table)

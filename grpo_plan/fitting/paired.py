@@ -13,7 +13,7 @@ from grpo_plan._validate import as_level
 from grpo_plan.fitting.intervals import Interval
 
 Floats = NDArray[np.float64]
-HALVINGS = 60
+HALVINGS = 44  # of an interval of at most 2: to 1e-13
 LEAST_VARIANCE = 1e-300
 
 
@@ -108,10 +108,9 @@ def score_limits(
     z = NormalDist().inv_cdf(0.5 + as_level(level) / 2.0)
     rising, falling, square = (np.asarray(v, dtype=np.float64) for v in (up, down, squares))
     size = (square + 1.0) / (rising + falling + 1.0)
-    rises, falls, total = (rising + 0.5) / size, (falling + 0.5) / size, prompts + 1.0
-    high = size * _upper_limit(rises, falls, total, z)
-    low = -size * _upper_limit(falls, rises, total, z)
-    return np.maximum(low, -1.0), np.minimum(high, 1.0)
+    rises, falls = (rising + 0.5) / size, (falling + 0.5) / size
+    mirrored = _upper_limit(np.stack([rises, falls]), np.stack([falls, rises]), prompts + 1.0, z)
+    return np.maximum(-size * mirrored[1], -1.0), np.minimum(size * mirrored[0], 1.0)
 
 
 def _upper_limit(rises: Floats, falls: Floats, total: float, z: float) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 
 import numpy as np
@@ -140,6 +140,7 @@ def _has_row_names(pilot: Pilot) -> bool:
 
 def _pooled(temperature: float, pilot: Pilot, *, named: bool = True) -> TemperaturePilot:
     """The pilot with rows of one prompt added up; prompts without a name stay apart."""
+    pilot = replace(pilot, temperature=np.full(pilot.prompts, temperature))  # those that are rounded to it agree
     if pilot.prompt_id is None or not named:
         return TemperaturePilot(temperature=temperature, pilot=pilot, rows={}, pooled_rows=0)
     strata = [""] * pilot.prompts if pilot.stratum is None else [str(s) for s in pilot.stratum]
