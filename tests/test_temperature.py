@@ -403,7 +403,7 @@ def test_missing_prompts_other_n_and_repeats_are_counted() -> None:
     plan = plan_temperature(pilot, group_size=2)
     (d,) = plan.differences
     assert (d.paired, d.prompts, d.only_baseline, d.only_here) == (True, 3, 1, 2)
-    assert any("1 rows repeat a prompt" in note for note in plan.notes)
+    assert any("1 row of prompts seen before" in note for note in plan.notes)
     assert any("3 common prompts; 1 only at 1 and 2 only at 0.6" in note for note in plan.notes)
     wanted = [
         symbolic.u_statistic(1, 2, 2) - symbolic.u_statistic(2, 4, 2),
@@ -481,7 +481,7 @@ def test_unknown_temperatures_are_left_out_and_close_ones_are_one() -> None:
     pilot = Pilot.from_counts([1, 2, 3, 0, 4], 4, prompt_id=["a", "b", "a", "b", "c"], temperature=t)
     plan = plan_temperature(pilot, group_size=4)
     assert [at.temperature for at in plan.temperatures] == [0.7, 1.0]
-    assert plan.notes[0] == "1 prompts of unknown temperature are left out."
+    assert plan.notes[0] == "1 prompt of unknown temperature left out."
     greedy = plan_temperature(two([1, 2], [4, 0], 4, (1.0, 0.0)), group_size=4)
     assert any("greedy" in note for note in greedy.notes)
 

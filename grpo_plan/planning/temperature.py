@@ -190,10 +190,12 @@ def _notes(sides: Mapping[float, Side], found: list[TemperatureDifference], unkn
     """What was left out, added up, or is odd."""
     notes = []
     if unknown:
-        notes.append(f"{unknown:,} prompts of unknown temperature are left out.")
+        notes.append(f"{_counted(unknown, 'prompt')} of unknown temperature left out.")
     for t, side in sides.items():
         if side.part.pooled_rows:
-            notes.append(f"T = {t:g}: {side.part.pooled_rows:,} rows repeat a prompt; their counts were added up.")
+            notes.append(
+                f"T = {t:g}: {_counted(side.part.pooled_rows, 'row')} of prompts seen before; counts were added up."
+            )
     if 0.0 in sides:
         notes.append("T = 0 is greedy decoding: the rollouts of a prompt agree by construction, not by chance.")
     for d in found:
@@ -208,6 +210,10 @@ def _notes(sides: Mapping[float, Side], found: list[TemperatureDifference], unkn
                 f"only at {d.baseline:g} and {d.only_here:,} only at {d.temperature:g} enter none."
             )
     return tuple(notes)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _assumptions(found: list[TemperatureDifference], level: float) -> tuple[str, ...]:
