@@ -21,6 +21,7 @@ _PUBLIC = {
     "Comparison": "fitting.comparison",
     "Cost": "costs",
     "CostModel": "costs",
+    "DeadCountComparison": "planning.dead_counts",
     "DeadFraction": "fitting.estimates",
     "Design": "costs",
     "DomainError": "errors",
@@ -57,6 +58,8 @@ _PUBLIC = {
     "SamplingCost": "batches",
     "SequenceCheck": "independence",
     "SolvedDesign": "costs",
+    "TemperaturePlan": "planning.temperature_result",
+    "TemperatureVerdict": "planning.temperature_result",
     "Throughput": "throughput",
     "TokenLengths": "costs",
     "adaptive_sampling": "batches",
@@ -65,6 +68,7 @@ _PUBLIC = {
     "allocate_rollouts": "planning.allocation",
     "check_independence": "independence",
     "check_sequences": "independence",
+    "compare_dead_counts": "planning.dead_counts",
     "compare_estimates": "fitting.comparison",
     "compare_sampling": "batches",
     "dead_probability": "groups",
@@ -90,10 +94,12 @@ _PUBLIC = {
     "plan_group_size": "planning.group_size",
     "plan_mix": "planning.mix",
     "plan_pilot": "planning.pilot_size",
+    "plan_temperature": "planning.temperature",
     "plot_dead_fraction": "plots",
     "plot_mix": "plots_mix",
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
+    "plot_temperature": "plots_temperature",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
@@ -113,6 +119,7 @@ __all__ = [
     "Comparison",
     "Cost",
     "CostModel",
+    "DeadCountComparison",
     "DeadFraction",
     "Design",
     "DomainError",
@@ -149,6 +156,8 @@ __all__ = [
     "SamplingCost",
     "SequenceCheck",
     "SolvedDesign",
+    "TemperaturePlan",
+    "TemperatureVerdict",
     "Throughput",
     "TokenLengths",
     "__version__",
@@ -158,6 +167,7 @@ __all__ = [
     "allocate_rollouts",
     "check_independence",
     "check_sequences",
+    "compare_dead_counts",
     "compare_estimates",
     "compare_sampling",
     "dead_probability",
@@ -183,10 +193,12 @@ __all__ = [
     "plan_group_size",
     "plan_mix",
     "plan_pilot",
+    "plan_temperature",
     "plot_dead_fraction",
     "plot_mix",
     "plot_pass_rates",
     "plot_refill",
+    "plot_temperature",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
@@ -266,6 +278,7 @@ if TYPE_CHECKING:
     )
     from grpo_plan.pilot import Pilot
     from grpo_plan.planning.allocation import Allocation, allocate_rollouts
+    from grpo_plan.planning.dead_counts import DeadCountComparison, compare_dead_counts
     from grpo_plan.planning.dropping import Dropping, effect_of_dropping
     from grpo_plan.planning.first_pass import hit_probability, rollouts_to_first_pass
     from grpo_plan.planning.group_size import plan_group_size
@@ -274,8 +287,11 @@ if TYPE_CHECKING:
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
+    from grpo_plan.planning.temperature import plan_temperature
+    from grpo_plan.planning.temperature_result import TemperaturePlan, TemperatureVerdict
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
+    from grpo_plan.plots_temperature import plot_temperature
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
     from grpo_plan.readers.throughput_reader import read_throughput

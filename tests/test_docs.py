@@ -68,16 +68,21 @@ def test_the_quick_start_is_two_commands_and_ci_runs_both_as_printed() -> None:
 
 def test_every_json_key_is_documented(example_file: Path) -> None:
     page = (ROOT / "docs/json.md").read_text(encoding="utf-8")
-    refilled = ["refill", "--prompts-per-step", "32", "--group-size", "8", "--max-rounds", "3", "--data-prompts", "999"]
+    example, counts = str(example_file), ["--dead-counts", "0.7=1/9", "--dead-counts", "1=2/9"]
+    both = ["--pilot", f"0.7={example}", "--pilot", f"1={example}"]
+    refilled = ["--prompts-per-step", "32", "--group-size", "8", "--max-rounds", "3", "--data-prompts", "999"]
     commands = (
-        ["fit"],
-        ["plan", "--rollouts-per-step", "512"],
-        ["mix", "--buckets"],
-        ["allocate"],
-        [*refilled, "--steps", "9"],
+        ["fit", example],
+        ["plan", example, "--rollouts-per-step", "512", "--trainer", "trl"],
+        ["mix", example, "--buckets"],
+        ["allocate", example],
+        ["refill", example, *refilled, "--steps", "9"],
+        ["temperature", *both],
+        ["temperature", *both, "--group-size", "16"],
+        ["temperature", *counts],
     )
     for command in commands:
-        words = [sys.executable, "-m", "grpo_plan", command[0], str(example_file), *command[1:], "--json"]
+        words = [sys.executable, "-m", "grpo_plan", *command, "--json"]
         body = json.loads(subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
         for key in keys_of(body):
             stem = key.removesuffix("_low").removesuffix("_high").removesuffix("_standard_error")

@@ -34,6 +34,7 @@ LAYERS = {
     "plots": 9,
     "plots_mix": 10,
     "plots_plan": 10,
+    "plots_temperature": 10,
     "cli": 11,
     "__init__": 12,
     "__main__": 12,

@@ -66,6 +66,9 @@ FUNCTIONS = {
     "refill": "fit prompts_per_step group_size batch_multiplier gen_batch_size max_rounds steps data_prompts level",
     "adaptive_sampling": "fit max_group_size round_size passes fails level",
     "compare_sampling": "fit plan max_group_size round_size",
+    "plan_temperature": "pilot group_size baseline objective level smallest_difference power",
+    "compare_dead_counts": "counts baseline level",
+    "plot_temperature": "plan ax",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -122,6 +125,8 @@ RECORDS = {
     ),
     "AdaptiveSampling": "max_group_size round_size passes fails level rollouts_per_prompt unmet_fraction rollouts_per_kept_prompt status",
     "SamplingCost": "scheme group_size round_size rollouts_per_prompt dropped_fraction rollouts_per_group status",
+    "TemperaturePlan": "group_size objective baseline level verdict recommended reason temperatures differences notes assumptions",
+    "DeadCountComparison": "baseline level verdict recommended counts differences assumptions",
 }
 
 

@@ -43,17 +43,23 @@ def plot(
 
     if kind not in KINDS:
         raise DomainError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}.")
-    target = Path(output)
-    if target.suffix.lower() not in SUFFIXES:
-        raise DomainError(f"--output must end in {', '.join(SUFFIXES)}; got {output!r}.")
-    if target.exists() and not target.is_file():
-        raise DomainError(f"--output {output} is no regular file. Give another name.")
-    if request.holds(target):
-        raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
-    if not target.parent.is_dir():
-        raise DomainError(f"--output {output} cannot be written (no such folder). Give another place.")
+    target = picture_target(output, [request])
     pool = parse_population(population)
     draw_pilot(
         fit_pass_rates(request.read(), population=pool), target, kind=kind, max_group_size=max_group_size, level=level
     )
     tell(f"{output} written.")
+
+
+def picture_target(output: str, requests: list[PilotRequest]) -> Path:
+    """Where a picture may be written: a known kind, in a folder that exists, and none of the inputs."""
+    target = Path(output)
+    if target.suffix.lower() not in SUFFIXES:
+        raise DomainError(f"--output must end in {', '.join(SUFFIXES)}; got {output!r}.")
+    if target.exists() and not target.is_file():
+        raise DomainError(f"--output {output} is no regular file. Give another name.")
+    if any(request.holds(target) for request in requests):
+        raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
+    if not target.parent.is_dir():
+        raise DomainError(f"--output {output} cannot be written (no such folder). Give another place.")
+    return target

@@ -1,0 +1,243 @@
+"""``grpo-plan temperature``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import (
+    FormatOption,
+    JsonOption,
+    LevelOption,
+    OutputFormat,
+    PilotRequest,
+    parse_whole,
+    reads_pilot,
+    tell,
+    write_json,
+)
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    from grpo_plan.fitting.intervals import Interval
+    from grpo_plan.fitting.paired import Difference
+    from grpo_plan.pilot import Pilot
+    from grpo_plan.planning.dead_counts import DeadCountComparison
+    from grpo_plan.planning.temperature_result import Movement, NeededPilot, TemperatureDifference, TemperaturePlan
+
+Repeated = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reads_pilot(temperature, required=False))
+
+
+def temperature(
+    request: PilotRequest,
+    files: Annotated[
+        Repeated, typer.Option("--pilot", metavar="T=FILE", help="Pilot of one temperature; give two or more.")
+    ] = None,
+    dead_counts: Annotated[
+        Repeated, typer.Option(metavar="T=DEAD/GROUPS", help="Dead groups of one temperature, instead of pilots.")
+    ] = None,
+    group_size: Annotated[int, typer.Option(help="Group size whose dead groups are compared.")] = 8,
+    baseline: Annotated[
+        float | None, typer.Option(metavar="T", help="Temperature compared with. Default: the one nearest 1.")
+    ] = None,
+    objective: Annotated[str, typer.Option(help="What decides: dead (fewer dead groups) or signal.")] = "dead",
+    smallest_difference: Annotated[
+        float | None, typer.Option(help="Smallest difference of interest. Default 0.03 (dead), 0.015 (signal).")
+    ] = None,
+    power: Annotated[float, typer.Option(help="Chance that the proposed pilot shows the difference.")] = 0.8,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Also draw the differences: .png, .svg or .pdf.")
+    ] = None,
+    level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Compare temperatures by their dead groups, and say so where the pilot cannot tell.
+
+    The pilot holds rollouts of the same prompts at two or more temperatures, in one table with a temperature column or
+    in one file a temperature. Prompts are paired by name.
+
+    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl --group-size 8
+    """
+    from grpo_plan.cli.temperature_text import print_counts, print_temperature
+    from grpo_plan.planning.dead_counts import compare_dead_counts
+    from grpo_plan.planning.temperature import plan_temperature
+
+    as_json = json or format is OutputFormat.JSON
+    if sum((bool(request.sources), bool(files), bool(dead_counts))) != 1:
+        raise DomainError(
+            "temperature needs one of these: a pilot with a temperature column, --pilot T=FILE for each temperature, "
+            "or --dead-counts T=DEAD/GROUPS for each."
+        )
+    if dead_counts:
+        if output is not None:
+            raise DomainError("--output draws pilots; it has no use for --dead-counts.")
+        compared = compare_dead_counts(_counts(dead_counts), baseline=baseline, level=level)
+        if as_json:
+            write_json("temperature", _counts_document(compared))
+        else:
+            print_counts(compared)
+        return
+    requests = {t: replace(request, sources=[path]) for t, path in _by_temperature(files or [], "--pilot", "FILE")}
+    target = None
+    if output is not None:
+        from grpo_plan.cli.plot import picture_target
+
+        target = picture_target(output, list(requests.values()) or [request])
+    source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()} if requests else request.read()
+    plan = plan_temperature(
+        source,
+        group_size=group_size,
+        baseline=baseline,
+        objective=objective,
+        level=level,
+        smallest_difference=smallest_difference,
+        power=power,
+    )
+    if as_json:
+        write_json("temperature", _document(plan))
+    else:
+        print_temperature(plan)
+    if target is not None:
+        from grpo_plan.plots_temperature import draw_temperature
+
+        draw_temperature(plan, target)
+        tell(f"{output} written.")
+
+
+def _by_temperature(items: list[str], option: str, what: str) -> list[tuple[float, str]]:
+    """``T=...`` items in order; each temperature once."""
+    found: dict[float, str] = {}
+    for item in items:
+        text, equals, rest = item.partition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not equals or not rest or not 0.0 <= value < float("inf"):
+            raise DomainError(f"{option} must be T={what} with a temperature of at least 0; got {item!r}.")
+        if value in found:
+            raise DomainError(f"{option} names temperature {value:g} twice. Give each temperature once.")
+        found[value] = rest
+    return list(found.items())
+
+
+def _counts(items: list[str]) -> dict[float, tuple[int, int]]:
+    counts = {}
+    for value, text in _by_temperature(items, "--dead-counts", "DEAD/GROUPS"):
+        dead, slash, groups = text.partition("/")
+        if not slash:
+            raise DomainError(f"--dead-counts must be T=DEAD/GROUPS, e.g. 0.7=18/60; got {value:g}={text}.")
+        counts[value] = parse_whole(dead, "--dead-counts"), parse_whole(groups, "--dead-counts")
+    return counts
+
+
+def _interval_json(interval: Interval) -> dict[str, float]:
+    return {"value": interval.value, "low": interval.low, "high": interval.high}
+
+
+def _difference_json(difference: Difference | None) -> dict[str, Any] | None:
+    if difference is None:
+        return None
+    return {
+        "value": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "level": difference.level,
+        "prompts": difference.prompts,
+    }
+
+
+def _movement_json(movement: Movement | None) -> dict[str, Any] | None:
+    if movement is None:
+        return None
+    return {name: _interval_json(getattr(movement, name)) for name in type(movement).__slots__}
+
+
+def _needed_json(needed: NeededPilot | None) -> dict[str, Any] | None:
+    if needed is None:
+        return None
+    return {name: getattr(needed, name) for name in type(needed).__slots__}
+
+
+def _row(d: TemperatureDifference) -> dict[str, Any]:
+    return {
+        "temperature": d.temperature,
+        "baseline": d.baseline,
+        "paired": d.paired,
+        "prompts": d.prompts,
+        "only_baseline": d.only_baseline,
+        "only_here": d.only_here,
+        "dead": _difference_json(d.dead),
+        "counted": d.counted,
+        "measured_group_size": d.measured_group_size,
+        "measured_dead": _difference_json(d.measured_dead),
+        "all_pass": _difference_json(d.all_pass),
+        "all_fail": _difference_json(d.all_fail),
+        "pass_rate": _difference_json(d.pass_rate),
+        "reward_variance": _difference_json(d.reward_variance),
+        "movement": _movement_json(d.movement),
+        "unpaired_width": d.unpaired_width,
+        "paired_width": d.paired_width,
+        "needed": _needed_json(d.needed),
+    }
+
+
+def _document(plan: TemperaturePlan) -> dict[str, Any]:
+    from grpo_plan.cli.fit import model_json, pilot_json
+    from grpo_plan.cli.numbers import dead_json
+
+    return {
+        "verdict": plan.verdict.name,
+        "recommended": plan.recommended,
+        "reason": plan.reason,
+        "objective": plan.objective,
+        "group_size": plan.group_size,
+        "baseline": plan.baseline,
+        "level": plan.level,
+        "temperatures": [
+            {
+                "temperature": at.temperature,
+                "dead": dead_json(at.dead),
+                "pass_rate": _interval_json(at.pass_rate),
+                "pooled_rows": at.pooled_rows,
+                "pilot": pilot_json(at.fit, plan.level),
+                "model": model_json(at.fit),
+            }
+            for at in plan.temperatures
+        ],
+        "differences": [_row(d) for d in plan.differences],
+        "notes": list(plan.notes),
+        "assumptions": list(plan.assumptions),
+    }
+
+
+def _counts_document(compared: DeadCountComparison) -> dict[str, Any]:
+    return {
+        "verdict": compared.verdict.name,
+        "recommended": compared.recommended,
+        "baseline": compared.baseline,
+        "level": compared.level,
+        "counts": [
+            {
+                "temperature": count.temperature,
+                "dead": count.dead,
+                "groups": count.groups,
+                "design_effect": count.design_effect,
+                "share": _interval_json(count.share),
+            }
+            for count in compared.counts
+        ],
+        "differences": [
+            {"temperature": t, "baseline": compared.baseline, "dead": _difference_json(d)}
+            for t, d in compared.differences.items()
+        ],
+        "assumptions": list(compared.assumptions),
+    }
