@@ -24,11 +24,13 @@ _PUBLIC = {
     "Estimate": "fitting.estimates",
     "FitError": "errors",
     "FitStatus": "fitting.status",
+    "GradientProbe": "probe",
     "GrpoPlanError": "errors",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
+    "KappaMeasurement": "planning.kappa",
     "KappaRange": "planning.signal",
     "MissingExtraError": "errors",
     "PassRateFit": "fitting.result",
@@ -55,6 +57,8 @@ _PUBLIC = {
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
     "identified_range": "fitting.identified",
+    "kappa_callback": "probe",
+    "measure_kappa": "planning.kappa",
     "mixed_probability": "groups",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
@@ -62,6 +66,7 @@ _PUBLIC = {
     "plan_pilot": "planning.pilot_size",
     "plot_dead_fraction": "plots",
     "plot_pass_rates": "plots",
+    "probe_trainer": "probe",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
@@ -78,11 +83,13 @@ __all__ = [
     "Estimate",
     "FitError",
     "FitStatus",
+    "GradientProbe",
     "GrpoPlanError",
     "IndependenceCheck",
     "IndependenceReport",
     "IndependenceVerdict",
     "InfeasiblePlanError",
+    "KappaMeasurement",
     "KappaRange",
     "MissingExtraError",
     "PassRateFit",
@@ -110,6 +117,8 @@ __all__ = [
     "group_size_for_fidelity",
     "group_std_fidelity",
     "identified_range",
+    "kappa_callback",
+    "measure_kappa",
     "mixed_probability",
     "pass_at",
     "pass_at_k",
@@ -117,6 +126,7 @@ __all__ = [
     "plan_pilot",
     "plot_dead_fraction",
     "plot_pass_rates",
+    "probe_trainer",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
@@ -165,10 +175,12 @@ if TYPE_CHECKING:
     )
     from grpo_plan.pilot import Pilot
     from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.kappa import KappaMeasurement, measure_kappa
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
     from grpo_plan.planning.plan import Plan
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
 

@@ -29,6 +29,7 @@ LAYERS = {
     "costs": 6,
     "planning": 7,
     "plots": 8,
+    "probe": 8,
     "cli": 9,
     "__init__": 10,
     "__main__": 10,

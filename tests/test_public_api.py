@@ -40,6 +40,10 @@ FUNCTIONS = {
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
     "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
+    "measure_kappa": "squared_norms_by_group_size rewards fit mean_gradient_square level resamples seed",
+    "GradientProbe": "model subgroup_sizes sketch_size seed",
+    "probe_trainer": "trainer prompts rollouts subgroup_sizes sketch_size fit level seed",
+    "kappa_callback": "trainer path options",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
 }
@@ -59,6 +63,9 @@ RECORDS = {
     "Budget": "rollouts steps prompts_per_step rollouts_per_step",
     "CostModel": "prompt_rollouts",
     "KappaRange": "low high",
+    "KappaMeasurement": (
+        "group_sizes squared_norms passes scored pilot_moments mean_gradient_square level resamples seed notes"
+    ),
     "Plan": (
         "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
         "assumptions fit"
