@@ -153,6 +153,4 @@ def _fields(record: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _bad(path: str | PathLike[str], why: str) -> NoReturn:
-    raise PilotFormatError(
-        f"{path}: is not a kappa measurement of this version: {why}. Write it with KappaMeasurement.save."
-    )
+    raise PilotFormatError(f"{path}: is no kappa measurement: {why}. Write it with KappaMeasurement.save.")

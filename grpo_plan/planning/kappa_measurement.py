@@ -16,7 +16,7 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning import kappa_file
 from grpo_plan.planning.gradients import MeanGradientSquare, noise_to_signal
 from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation, moments_of_counts, ratio_equation
-from grpo_plan.planning.pivot import Resampled, prompt_interval, resample
+from grpo_plan.planning.pivot import Resampled, prompt_interval, quantiles, resample
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -296,8 +296,7 @@ class KappaMeasurement:
         moved = data.means[1:, column] - value
         with np.errstate(divide="ignore", invalid="ignore"):
             studentised = np.where(moved == 0.0, 0.0, moved / errors[1:])
-        tail = (1.0 - self.level) / 2.0
-        low, high = np.quantile(studentised, (tail, 1.0 - tail), method="inverted_cdf")
+        low, high = quantiles(studentised, self.level)
         return Measured(
             value=value,
             low=float(value - high * errors[0]) if np.isfinite(high) else 0.0,

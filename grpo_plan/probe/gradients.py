@@ -157,7 +157,6 @@ class GradientProbe:
 
     def _scores(self, terms: Iterator[Any], scored: NDArray[np.int64]) -> list[Any]:
         """Gradients of the log-probabilities of the scored rollouts."""
-        torch = needs("torch")
         wanted = set(scored.tolist())
         last = int(scored[-1])
         vectors = []
@@ -169,9 +168,7 @@ class GradientProbe:
                     "log_probabilities must be differentiable; got a number without a graph. Compute them with "
                     "gradients on (no torch.no_grad)."
                 )
-            found = torch.autograd.grad(
-                term, self._parameters, retain_graph=keep_graph and i != last, allow_unused=True
-            )
+            found = self._gradient(term, keep_graph and i != last)
             self._backward_passes += 1
             if all(g is None for g in found):
                 raise DomainError("log_probabilities do not depend on the parameters given to the probe.")
@@ -181,6 +178,18 @@ class GradientProbe:
         if len(vectors) != scored.size:
             raise DomainError(f"log_probabilities gave too few numbers for {scored.size} scored rollouts.")
         return vectors
+
+    def _gradient(self, term: Any, keep_graph: bool) -> Any:
+        """One backward pass."""
+        try:
+            return needs("torch").autograd.grad(term, self._parameters, retain_graph=keep_graph, allow_unused=True)
+        except RuntimeError as error:
+            if "second time" not in str(error):
+                raise
+            raise DomainError(
+                "log_probabilities from a generator must each come from their own forward pass; these share a graph "
+                "that is gone after the first. Give a tensor or a list instead."
+            ) from None
 
     def _keep(self, norms: Floats, rewards: Floats, gradient: Any, square: float) -> None:
         """Record a prompt; sums of gradients go to the blocks in turn."""

@@ -110,21 +110,23 @@ def roll_out(model: Adder, x: Any, rollouts: int, tail: int, generator: torch.Ge
     return y, (y[:, : model.answer] == right).all(1).double()
 
 
-def trained(digits: int = 4, width: int = 64, threshold: float = 0.36, seed: int = 0) -> Adder:
+def trained(
+    digits: int = 4, width: int = 64, threshold: float = 0.36, seed: int = 0, rate: float = 1e-3, rows: int = 256
+) -> Adder:
     """A model trained from scratch until its mean exact pass rate passes the threshold."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Adder(digits, width)
     held_out = prompts(model, 1000, 99)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.0)
     for step in range(2000):
-        x = prompts(model, 256, 1000 + step, as_in_training=True)
+        x = prompts(model, rows, 1000 + step, as_in_training=True)
         loss = -log_probability(model, x, answers(model, x)).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         for group in optimizer.param_groups:
-            group["lr"] = 1e-3 * min(1.0, (step + 1) / 100)
+            group["lr"] = rate * min(1.0, (step + 1) / 100)
         if step % 10 == 0 and float(pass_rates(model, held_out).mean()) > threshold:
             optimizer.zero_grad()
             return model
