@@ -218,7 +218,7 @@ def test_limits_of_ratio_and_kappa_cover_the_truth(kappa: float) -> None:
             passes=k,
             scored=np.full(200, 16),
             resamples=200,
-            seed=int(rng.integers(1e9)),
+            seed=int(rng.integers(10**9)),
         )
         m = KappaMeasurement(**data)
         hits["ratio"] += covered((m.ratio.low, m.ratio.high), ratio)

@@ -17,7 +17,7 @@ from grpo_plan.probe.gram import rloo_weights
 from tests.conftest import ROOT
 from tests.trl.snippets import snippet
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 
 from grpo_plan.probe.vectors import SketchedVectors, WholeVectors  # noqa: E402
 from tests.trl import addition  # noqa: E402
