@@ -21,7 +21,7 @@ import grpo_plan as gp
 from grpo_plan import symbolic as eq
 from grpo_plan.planning.gradients import MeanGradientSquare, mean_gradient_square, noise_to_signal
 from grpo_plan.planning.kappa import KappaMeasurement, KappaStatus, measure_kappa
-from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation
+from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation, moments_of_counts
 from grpo_plan.planning.pivot import pivot_interval, prompt_interval, resample
 from grpo_plan.probe.gram import pair_products, rloo_weights, subgroup_squared_norms
 from tests.helpers import assert_mean
@@ -110,6 +110,17 @@ def test_kappa_from_the_probes_rewards_and_from_a_pilot_of_the_same_prompts_agre
         lambda k: k * (16 - k) / 240, [int(k) for k in rewards.sum(axis=1)], [sp.Rational(1, 400)] * 400
     )
     assert PassMoments.of(fit.pilot).means[0] == pytest.approx(float(pq))
+
+
+@pytest.mark.parametrize("n", [4, 7])
+def test_the_moments_of_counts_are_unbiased(n: int) -> None:
+    """Mutant: k^2 for k (k - 1)."""
+    p = sp.Rational(1, 3)
+    law = np.array([float(eq.binomial_pmf(k, n, p)) for k in range(n + 1)])
+    mean = law @ moments_of_counts(np.arange(n + 1), np.full(n + 1, n))
+    assert mean == pytest.approx([2 / 9, 4 / 81], rel=1e-12)
+    kept = moments_of_counts(np.array([1, 2, 1]), np.array([4, 4, 2]))
+    assert kept[2] == pytest.approx(kept[:2].mean(axis=0))  # too few rollouts: takes the mean of the others
 
 
 # Eq. 50: sub-groups
@@ -371,6 +382,13 @@ def test_eq_51_is_the_mean_product_of_two_prompts() -> None:
     products = gradients @ gradients.T
     direct = (products.sum() - np.trace(products)) / (24 * 23)
     assert found.value == pytest.approx(direct)
+    without = []
+    for b in range(8):
+        g = gradients[blocks != b]
+        without.append(((g.sum(axis=0) ** 2).sum() - (g**2).sum()) / (21 * 20))
+    jackknife = (7 / 8 * np.sum((np.array(without) - np.mean(without)) ** 2)) ** 0.5  # Tukey's, over blocks
+    assert found.standard_error == pytest.approx(jackknife)
+    assert found.degrees_of_freedom == 7
     exact = eq.mean_square_between((gradients.sum(axis=0) ** 2).sum(), (gradients**2).sum(), 24)
     assert found.value == pytest.approx(float(exact))
     with pytest.raises(gp.PilotError, match="needs at least 4 blocks of prompts; got 2"):

@@ -147,7 +147,7 @@ def test_dead_groups_cost_no_backward_pass_and_failed_scoring_leaves_n() -> None
 def test_the_error_of_the_sketch_is_as_stated(size: int) -> None:
     """Over 200 seeds: unbiased, and the variance of squared norms and inner products at most that of eq. 50."""
     rng = np.random.default_rng(0)
-    a, b = rng.normal(size=3000), rng.normal(size=3000) * np.linspace(0.1, 3.0, 3000)
+    a, b = 0.5 + rng.normal(size=3000), rng.normal(size=3000) * np.linspace(0.1, 3.0, 3000)
     b += 0.5 * a
     parts = [[torch.tensor(v[:1000].reshape(50, 20)), torch.tensor(v[1000:])] for v in (a, b)]
     errors = {"aa": [], "ab": []}  # type: dict[str, list[float]]
