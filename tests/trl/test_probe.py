@@ -227,8 +227,8 @@ def exact_line(exact: addition.Truth, sizes: tuple[int, int]) -> tuple[float, fl
 def test_against_exact_gradients_of_a_transformer_that_adds() -> None:
     """The full-size study is in docs/choosing.md; here 2-digit sums and a model of 27,000 parameters."""
     model = addition.trained(digits=2, width=32, threshold=0.3, rate=5e-3, rows=128)
-    x = addition.prompts(model, 100, 55)
-    exact = addition.truth(model, x, 16, 0, torch.Generator().manual_seed(3))
+    x = addition.prompts(model, 200, 56)
+    exact = addition.truth(model, x, 10, 0, torch.Generator().manual_seed(3))
     seen, generator = gp.GradientProbe(model), torch.Generator().manual_seed(8)
     for i in range(len(x)):
         y, rewards = addition.roll_out(model, x[i : i + 1], 16, 0, generator)
