@@ -31,6 +31,7 @@ _PUBLIC = {
     "Estimate": "fitting.estimates",
     "FitError": "errors",
     "FitStatus": "fitting.status",
+    "GradientProbe": "probe",
     "GroupContent": "costs",
     "GrpoPlanError": "errors",
     "Hardware": "trainers.base",
@@ -38,6 +39,7 @@ _PUBLIC = {
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
+    "KappaMeasurement": "planning.kappa",
     "KappaRange": "planning.signal",
     "LengthStatus": "costs",
     "MissingExtraError": "errors",
@@ -86,7 +88,9 @@ _PUBLIC = {
     "group_std_fidelity": "groups",
     "hit_probability": "planning.first_pass",
     "identified_range": "fitting.identified",
+    "kappa_callback": "probe",
     "largest_group_size": "costs",
+    "measure_kappa": "planning.kappa",
     "mixed_probability": "groups",
     "nearest_design": "trainers.nearest",
     "pass_at": "groups",
@@ -100,6 +104,7 @@ _PUBLIC = {
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
     "plot_temperature": "plots_temperature",
+    "probe_trainer": "probe",
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
@@ -129,6 +134,7 @@ __all__ = [
     "Estimate",
     "FitError",
     "FitStatus",
+    "GradientProbe",
     "GroupContent",
     "GrpoPlanError",
     "Hardware",
@@ -136,6 +142,7 @@ __all__ = [
     "IndependenceReport",
     "IndependenceVerdict",
     "InfeasiblePlanError",
+    "KappaMeasurement",
     "KappaRange",
     "LengthStatus",
     "MissingExtraError",
@@ -185,7 +192,9 @@ __all__ = [
     "group_std_fidelity",
     "hit_probability",
     "identified_range",
+    "kappa_callback",
     "largest_group_size",
+    "measure_kappa",
     "mixed_probability",
     "nearest_design",
     "pass_at",
@@ -199,6 +208,7 @@ __all__ = [
     "plot_pass_rates",
     "plot_refill",
     "plot_temperature",
+    "probe_trainer",
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
@@ -282,6 +292,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.dropping import Dropping, effect_of_dropping
     from grpo_plan.planning.first_pass import hit_probability, rollouts_to_first_pass
     from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.kappa import KappaMeasurement, measure_kappa
     from grpo_plan.planning.mix import plan_mix
     from grpo_plan.planning.mix_plan import Mix
     from grpo_plan.planning.pilot_size import PilotPlan, PilotSize, plan_pilot
@@ -292,6 +303,7 @@ if TYPE_CHECKING:
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
     from grpo_plan.plots_temperature import plot_temperature
+    from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
     from grpo_plan.readers.throughput_reader import read_throughput

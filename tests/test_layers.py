@@ -31,6 +31,7 @@ LAYERS = {
     "rules": 7,
     "planning": 8,
     "trainers": 9,
+    "probe": 9,
     "plots": 9,
     "plots_mix": 10,
     "plots_plan": 10,

@@ -69,6 +69,10 @@ FUNCTIONS = {
     "plan_temperature": "pilot group_size baseline objective level smallest_difference power",
     "compare_dead_counts": "counts baseline level",
     "plot_temperature": "plan ax",
+    "measure_kappa": "squared_norms_by_group_size rewards fit mean_gradient_square level resamples seed",
+    "GradientProbe": "model subgroup_sizes sketch_size seed",
+    "probe_trainer": "trainer prompts rollouts subgroup_sizes sketch_size fit level seed",
+    "kappa_callback": "trainer path options",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -127,6 +131,7 @@ RECORDS = {
     "SamplingCost": "scheme group_size round_size rollouts_per_prompt dropped_fraction rollouts_per_group status",
     "TemperaturePlan": "group_size objective baseline level verdict recommended reason temperatures differences notes assumptions",
     "DeadCountComparison": "baseline level verdict recommended counts differences assumptions",
+    "KappaMeasurement": "group_sizes squared_norms passes scored pilot_moments mean_gradient_square level resamples seed notes",
 }
 
 
