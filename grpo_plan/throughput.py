@@ -55,15 +55,20 @@ class Throughput:
     def sentence(self) -> str:
         """The speed in words, with its limits."""
         kind = "prompt and response tokens" if self.counts_prompts else "response tokens"
-        high = "no limit" if self.tokens_per_s_high is None else f"{self.tokens_per_s_high:,.4g}"
-        limits = "" if self.tokens_per_s_low is None else f" [{self.tokens_per_s_low:,.4g}, {high}]"
-        text = f"{self.tokens_per_s:,.4g} {kind} a second{limits} over {self.steps_used:,} steps"
+        high = "no limit" if self.tokens_per_s_high is None else _digits(self.tokens_per_s_high)
+        limits = "" if self.tokens_per_s_low is None else f" [{_digits(self.tokens_per_s_low)}, {high}]"
+        steps = f"{self.steps_used:,} step{'' if self.steps_used == 1 else 's'}"
+        text = f"{_digits(self.tokens_per_s)} {kind} a second{limits} over {steps}"
         if self.step_overhead_s is None:
             return f"{text}; the overhead of a step cannot be told apart and is inside this rate."
         low, high_s = self.step_overhead_low_s, self.step_overhead_high_s
         return (
             f"{text}, after {self.step_overhead_s:.3g} s a step that do not grow with them [{low:.3g}, {high_s:.3g}]."
         )
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if 1000.0 <= value < 1e12 else f"{value:.4g}"
 
 
 def estimate_throughput(

@@ -39,7 +39,10 @@ FUNCTIONS = {
     "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts max_rollouts",
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
-    "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
+    "plan_group_size": (
+        "fit budget objective estimator kappa max_dead group_sizes cost coherence level rules hard_below min_coverage "
+        "rare_share"
+    ),
     "solve_design": "budget cost content",
     "largest_group_size": "budget cost content_of maximum",
     "token_lengths": "pilot level",
@@ -82,10 +85,10 @@ RECORDS = {
         "counts_prompts level steps_used rows_used dropped gpus notes"
     ),
     "TokenLengths": "pass_tokens pass_low pass_high fail_tokens fail_low fail_high level status",
-    "KappaRange": "low high",
+    "KappaRange": "low high value",
     "Plan": (
-        "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
-        "assumptions fit"
+        "objective recommended pick least_regret frontier alternatives flat_range sensitivity kappa estimator coherence "
+        "cost_model binding_constraint refused assumptions trainer fit"
     ),
     "Hardware": "gpus micro_batch",
     "Refilling": "batch_multiplier max_rounds",

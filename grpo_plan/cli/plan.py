@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,6 +53,7 @@ def plan(
     rare_share: Annotated[float, typer.Option(help="Share of right answers of a rare mode, for rare-mode.")] = 0.1,
     coherence: Annotated[float, typer.Option(help="Mean cosine of the gradients of two prompts.")] = 0.0,
     population: PopulationOption = "sample",
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")] = None,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
@@ -114,8 +116,10 @@ def parse_kappa(text: str, fit: PassRateFit | None = None) -> KappaRange:
     except ValueError as error:
         if isinstance(error, DomainError):
             raise
-    if fit is None:
-        raise DomainError(f"--kappa must be a number or LO:HI, e.g. 10 or 1:300; got {text!r}.")
-    from grpo_plan.planning.kappa import KappaMeasurement
+    if fit is None or not Path(text).exists():
+        raise DomainError(
+            f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
+        )
+    from grpo_plan.planning.kappa_measurement import KappaMeasurement
 
     return KappaMeasurement.load(text).kappa_range(fit)

@@ -152,7 +152,7 @@ def _trainer(chosen: Plan) -> str:
     checks = chosen.recommended.checks
     text = f"{chosen.trainer}: {len(checks)} of {plural(len(checks), 'rule')} hold"
     if chosen.refused:
-        text += f"; {plural(len(chosen.refused), 'group size')} left out, e.g. {chosen.refused[0]}"
+        text += f"; {plural(len(chosen.refused), 'group size')} that it or the budget refuses left out"
     return text
 
 

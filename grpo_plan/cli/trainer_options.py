@@ -67,7 +67,7 @@ class TrainerRequest:
             trainer=self.trainer,
             version=self.version,
             hardware=self._hardware(chosen.cost_model.gpus),
-            temperature=self.temperature,
+            temperature=self.temperature if self.temperature is not None else _temperature_of(chosen),
             max_response_tokens=self.max_response_tokens,
             refill=Refilling() if chosen.cost_model.refill else None,
         )
@@ -76,6 +76,12 @@ class TrainerRequest:
         from grpo_plan.trainers.base import Hardware
 
         return Hardware(gpus=gpus or 1, micro_batch=self.micro_batch)
+
+
+def _temperature_of(chosen: Plan) -> float | None:
+    """The temperature of the pilot, if it has one: the plan holds for it."""
+    known = chosen.fit.pilot.temperatures
+    return known[0] if len(known) == 1 and known[0] > 0.0 else None
 
 
 def _trainer_options(

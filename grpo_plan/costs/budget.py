@@ -93,8 +93,13 @@ def amount_words(unit: str, value: float) -> str:
     >>> amount_words("gpu_hours", 64.0), amount_words("usd", 1250), amount_words("tokens", 2e9)
     ('64 GPU-hours', '1,250 USD', '2,000,000,000 tokens')
     """
+    return f"{number_words(unit, value)} {LABELS[unit]}"
+
+
+def number_words(unit: str, value: float) -> str:
+    """The same without the unit: whole where it is a count or large, else with four digits."""
     whole = unit in ("rollouts", "tokens") or abs(value) >= 1000 or float(value).is_integer()
-    return f"{value:,.0f} {LABELS[unit]}" if whole else f"{value:.4g} {LABELS[unit]}"
+    return f"{value:,.0f}" if whole else f"{value:.4g}"
 
 
 def binding_constraint(budget: Budget) -> str:

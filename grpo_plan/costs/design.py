@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 
 from grpo_plan._validate import MAX_COUNT, as_one_group_size
 from grpo_plan.costs.amounts import Cost
-from grpo_plan.costs.budget import LABELS, Budget, amount_words
+from grpo_plan.costs.budget import LABELS, Budget, amount_words, number_words
 from grpo_plan.costs.content import GroupContent
 from grpo_plan.costs.model import CostModel
 from grpo_plan.errors import DomainError, InfeasiblePlanError
@@ -257,7 +257,7 @@ def _with_advice(
 def _need(short: Shortfall) -> str:
     if short.limit == "rollouts_per_step":
         return f"{short.needed:,.0f} rollouts a step (given {short.given:,.0f})"
-    return f"{amount_words(short.limit, _up(short.needed))} (given {amount_words(short.limit, short.given)})"
+    return f"{amount_words(short.limit, _up(short.needed))} (given {number_words(short.limit, short.given)})"
 
 
 def _up(value: float) -> float:

@@ -171,6 +171,27 @@ def comparable_groups(candidate: Candidate, budget: Budget, cost: CostModel) -> 
     return groups
 
 
+def fixed_cost(budget: Budget, cost: CostModel, mean_pass_rate: float) -> float:
+    """What a prompt costs whatever G, in rollouts, in the unit that limits the run: c0 of theory.md, eq. 27.
+
+    >>> fixed_cost(Budget(rollouts=1000, steps=10), CostModel(prompt_rollouts=2.0), 0.5)
+    2.0
+    """
+    plain = replace(cost, refill=False, trained="all")
+
+    def each(size: int) -> float | None:
+        passes = size * mean_pass_rate
+        content = GroupContent(group_size=size, passes=passes, mixed_fraction=1.0, mixed_passes=passes)
+        spent = plain.prompt(content)
+        units = [*budget.totals, "usd", "gpu_hours", "tokens"] if not budget.totals else list(budget.totals)
+        return next((value for unit in units if (value := spent.of(unit)) is not None), spent.of("rollouts"))
+
+    two, four = each(2), each(4)
+    if two is None or four is None or four <= two:
+        return cost.prompt_rollouts
+    return max(0.0, 2.0 * two / (four - two) - 2.0)
+
+
 def dead_fractions(fit: PassRateFit, sizes: list[int], level: float) -> list[DeadFraction]:
     """D(G) at each size; of very many sizes the limits are interpolated between exact ones (theory.md, eq. 72)."""
     if len(sizes) <= MANY_SIZES:

@@ -14,7 +14,7 @@ from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.assumptions import assumptions
-from grpo_plan.planning.frontier import batch_of, comparable_groups, dead_fractions, feasible_designs
+from grpo_plan.planning.frontier import batch_of, comparable_groups, dead_fractions, feasible_designs, fixed_cost
 from grpo_plan.planning.objectives import (
     OBJECTIVES,
     Limitings,
@@ -134,8 +134,9 @@ def plan_group_size(
         )
         for i, c in enumerate(candidates)
     )
+    prompt_cost = fixed_cost(budget, cost, fit.mean_pass_rate)
     picks = {
-        name: pick(name, frontier, limits=limits, kappas=kappas, table=table, prompt_cost=cost.prompt_rollouts)
+        name: pick(name, frontier, limits=limits, kappas=kappas, table=table, prompt_cost=prompt_cost)
         for name in OBJECTIVES
     }
     chosen = picks.pop(objective)
@@ -149,7 +150,7 @@ def plan_group_size(
         frontier=frontier,
         alternatives=tuple(picks.values()),
         flat_range=flat_range(frontier),
-        sensitivity=_sensitivity(fit, sizes, ends, kappas, cost, rho),
+        sensitivity=_sensitivity(fit, sizes, ends, kappas, prompt_cost, rho),
         kappa=kappas,
         estimator=estimator,
         coherence=rho,
@@ -195,13 +196,13 @@ def _noise_to_signal(
 
 
 def _sensitivity(
-    fit: PassRateFit, sizes: list[int], shares: Floats, kappas: KappaRange, cost: CostModel, coherence: float
+    fit: PassRateFit, sizes: list[int], shares: Floats, kappas: KappaRange, prompt_cost: float, coherence: float
 ) -> tuple[KappaAnswer, ...]:
     answers = []
     for column, kappa in enumerate(kappas.shown()):
         share = shares[:, column]
         flat = [size for size, s in zip(sizes, share, strict=True) if s >= FLAT_SHARE]
-        closed = two_stage_group_size(fit, float(kappa), prompt_rollouts=cost.prompt_rollouts, coherence=coherence)
+        closed = two_stage_group_size(fit, float(kappa), prompt_rollouts=prompt_cost, coherence=coherence)
         answers.append(
             KappaAnswer(
                 kappa=float(kappa),
