@@ -35,10 +35,10 @@ def emit(
         plan: A plan, one design of its frontier, a bare design, or the loaded JSON of ``grpo-plan plan --json``.
         trainer: Name of the trainer, e.g. "trl".
         version: Version of the trainer, e.g. "1.16"; default the newest known.
-        hardware: GPUs that train and rollouts per GPU in one pass; default one GPU, passes chosen.
-        temperature: Sampling temperature, above 0; None leaves the trainer's own.
+        hardware: GPUs that train and rollouts per GPU in one pass; default those of a `Plan`'s costs, else one GPU.
+        temperature: Sampling temperature, above 0; default that of a `Plan`'s pilot, else the trainer's own.
         max_response_tokens: Longest response in tokens; None leaves the trainer's own.
-        refill: Dynamic sampling; None: off.
+        refill: Dynamic sampling; default as a `Plan` has it, else off.
         estimator: Advantage estimator; default the plan's, else "grpo".
 
     Returns:
@@ -55,17 +55,20 @@ def emit(
     (512, 8)
     """
     found = get_trainer(trainer)
+    if isinstance(plan, Plan):
+        hardware = Hardware(gpus=plan.cost_model.gpus or 1) if hardware is None else hardware
+        temperature = _pilot_temperature(plan) if temperature is None else temperature
+        refill = Refilling() if refill is None and plan.cost_model.refill else refill
     hardware = Hardware() if hardware is None else hardware
     require(hardware, Hardware, "hardware", "Give Hardware(gpus=..., micro_batch=...).")
     if refill is not None:
         require(refill, Refilling, "refill", "Give Refilling(batch_multiplier=..., max_rounds=...).")
+    longest = None if max_response_tokens is None else as_count(max_response_tokens, "max_response_tokens")
     recipe = Recipe(
         design=design_of(plan),
         estimator=_estimator(found, estimator or _planned_estimator(plan)),
         temperature=None if temperature is None else as_positive(temperature, "temperature"),
-        max_response_tokens=None
-        if max_response_tokens is None
-        else as_count(max_response_tokens, "max_response_tokens"),
+        max_response_tokens=longest,
         refill=refill,
     )
     require_accepted(found.rules(hardware, version), recipe.design)
@@ -109,6 +112,11 @@ def _checked(group_size: object, prompts_per_step: object, steps: object, place:
         prompts_per_step=as_count(prompts_per_step, f"{place}prompts_per_step"),
         steps=None if steps is None else as_count(steps, f"{place}steps"),
     )
+
+
+def _pilot_temperature(plan: Plan) -> float | None:
+    known = plan.fit.pilot.temperatures
+    return known[0] if len(known) == 1 and known[0] > 0.0 else None
 
 
 def _planned_estimator(plan: object) -> str:
