@@ -292,8 +292,8 @@ def _by_posterior(fit: PassRateFit, h: PilotHistogram, g: int, edges: Floats, le
 def _refuse_few(name: str, prompts: float) -> None:
     if prompts < FEWEST_PROMPTS:
         raise PilotError(
-            f"A bucket needs at least {FEWEST_PROMPTS} prompts; {name} has {prompts:.3g}. Give other edges (--edges), or "
-            "pilot more prompts."
+            f"A bucket needs at least {FEWEST_PROMPTS} prompts; {name} has {prompts:.3g}. Give other edges (--edges), "
+            "or pilot more prompts."
         )
 
 
