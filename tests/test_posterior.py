@@ -89,7 +89,7 @@ def test_laws_of_cells_are_those_of_their_posteriors() -> None:
 def test_pilots_of_many_rollouts_keep_the_fit_when_resampled() -> None:
     """Above 256 rollouts a prompt speaks for itself: the laws of the buckets are the same, the resampling is linear."""
     rng = np.random.default_rng(6)
-    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(300, rng.beta(A, B, 60)), 300))
+    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(300, rng.beta(A, B, 120)), 300))
     laws = bucket_strata(fit, 4, (0.2, 0.8), "posterior", 0.95)
     assert not laws.refitted
     np.testing.assert_allclose(laws.judge(list(laws.counts)), laws.laws(), atol=1e-12)
