@@ -361,6 +361,10 @@ def test_nothing_to_mix() -> None:
         plan_mix(pilot_of((0, 30, 40, 30, 0)), buckets=True, group_size=4)
     with pytest.raises(InfeasiblePlanError, match="no prompt of the pilot is mixed"):
         plan_mix(pilot_of((40, 0, 0, 40)), buckets=True)
+    with pytest.raises(PilotError, match=r"at least 10 prompts; 2 of 3 have fewer \(x: 1, y: 9\). Merge small strata"):
+        plan_mix(Pilot.from_counts([0, 1] * 15, 2, stratum=["x"] + ["y"] * 9 + ["z"] * 20), group_size=2)
+    with pytest.raises(PilotError, match=r"A bucket needs at least 10 prompts; middle has 1. Give other edges"):
+        plan_mix(pilot_of((40, 0, 1, 0, 40)), buckets=True, group_size=4)
     single = Pilot.from_counts([0, 1] * 20 + [0, 1, 2, 1] * 5, [1] * 40 + [2] * 20, stratum=["x"] * 40 + ["y"] * 20)
     with pytest.raises(PilotError, match="Stratum x: The pilot does not determine groups of 4"):
         plan_mix(single, group_size=4)

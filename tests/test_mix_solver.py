@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from grpo_plan import symbolic as eq
 from grpo_plan.planning.mix_solver import (
     MixBounds,
+    _upper_bound,
     best_progress,
     clipped_exponential,
     divergence,
@@ -208,3 +209,12 @@ def test_the_nearest_mix_is_the_base_where_that_is_allowed() -> None:
     np.testing.assert_allclose(nearest_mix(bounds), [0.3 / 0.7, 0.4, 0.6 * 0.2 / 0.7], atol=1e-12)
     free = MixBounds(base=base, low=np.zeros(3), high=np.ones(3), max_kl=1.0)
     np.testing.assert_allclose(nearest_mix(free), base, atol=1e-12)
+
+
+@given(t1=st.floats(0.1, 2.0), width=st.floats(0.01, 3.0), h1=st.floats(0.1, 5.0), fall=st.floats(0.0, 6.0))
+@quick
+def test_the_bound_of_an_interval_is_the_top_of_its_chord(t1: float, width: float, h1: float, fall: float) -> None:
+    h2 = h1 - fall
+    t = np.linspace(t1, t1 + width, 20_001)
+    chord = t * (h1 + (h2 - h1) * (t - t1) / width)
+    assert _upper_bound(t1, h1, t1 + width, h2) == pytest.approx(float(chord.max()), rel=1e-6, abs=1e-6)

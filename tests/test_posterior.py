@@ -23,6 +23,7 @@ from grpo_plan.planning.posterior import (
     chance_of,
     conditional_limits,
     held_out_laws,
+    laws_of_cells,
     posterior_masses,
     rates_given,
 )
@@ -76,6 +77,25 @@ def test_the_chance_of_a_cell_counts_the_numbers_of_rollouts() -> None:
     np.testing.assert_allclose(found, 0.7 * p**4, rtol=1e-12)
     total = sum(chance_of(cells((n, k, 1)), everyone)(p, 1.0 - p) for n in (2, 4) for k in range(n + 1))
     np.testing.assert_allclose(total, 1.0, atol=1e-12)
+
+
+def test_laws_of_cells_are_those_of_their_posteriors() -> None:
+    few = cells((4, 0, 30), (4, 3, 10), (9, 5, 2))
+    found = laws_of_cells(as_rates(), few, 6)
+    for i, (n, k) in enumerate([(4, 0), (4, 3), (9, 5)]):
+        np.testing.assert_allclose(found[i], rates_given(as_rates(), cells((n, k, 1))).group_pmf(6), atol=1e-14)
+
+
+def test_pilots_of_many_rollouts_keep_the_fit_when_resampled() -> None:
+    """Above 256 rollouts a prompt speaks for itself: the laws of the buckets are the same, the resampling is linear."""
+    rng = np.random.default_rng(6)
+    fit = fit_pass_rates(Pilot.from_counts(rng.binomial(300, rng.beta(A, B, 120)), 300))
+    laws = bucket_strata(fit, 4, (0.2, 0.8), "posterior", 0.95)
+    assert not laws.refitted
+    np.testing.assert_allclose(laws.judge(list(laws.counts)), laws.laws(), atol=1e-12)
+    rates = fit.pilot.successes / 300
+    hard = rates[rates < 0.2]
+    assert laws.strata[0].dead == pytest.approx(float(np.mean(hard**4 + (1 - hard) ** 4)), abs=0.01)
 
 
 # Held-out halves

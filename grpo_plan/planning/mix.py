@@ -112,6 +112,7 @@ def plan_mix(
         prompts_per_step=prompts_per_step,
         steps=steps,
         max_kl=max_kl,
+        all_there_is=buckets is not False,
     )
     judge = MixWorth(estimator=advantage, group_size=g, objective=objective)
     table = laws.laws()
@@ -221,14 +222,14 @@ def _assumptions(
         )
         now = float(limits.bounds.base @ [law.dead for law in laws.strata])
         counted = fit.dead(group_size).value
-        if counted is not None and abs(now - counted) >= 0.0005 and limits.pools is None:
+        if counted is not None and abs(now - counted) >= 0.0005 and not limits.given:
             notes.append(f"That distribution gives the mix of now D = {now:.3f}; fit says {counted:.3f} by counts.")
     if laws.method == "halves":
         notes.append(
             "Half of each prompt's rollouts choose its bucket, the other half speak of it, over all splits: no model, "
             "but buckets of n/2 rollouts."
         )
-    if limits.pools is None:
+    if not limits.given:
         notes.append("The mix of now is the pilot's own shares of prompts.")
     if not kappas.measured and objective == "signal":
         notes.append(f"kappa lies between {kappas.low:g} and {kappas.high:g}; it matters little for a mix.")
@@ -236,7 +237,7 @@ def _assumptions(
         for status in law.statuses:
             if status is not FitStatus.OK and laws.method == "named":
                 notes.append(f"Stratum {law.name}: {status.sentence}")
-    smooth = " They assume a smooth distribution." if laws.refitted else ""
+    smooth = " They assume a smooth distribution." if laws.refitted or laws.method == "posterior" else ""
     notes.append(
         f"Limits of the gain come from {replicates} pilots resampled over prompts, this mix kept.{smooth} Those of "
         "dead fractions hold for any distribution."

@@ -25,6 +25,7 @@ class MixLimits:
         names: Of the strata.
         caps: Largest shares asked for, shape (B,).
         pools: Prompts to draw from, shape (B,); None if unknown.
+        given: Whether the pools were given one by one, and so say what the mix of now is.
         draws: Prompts that the run draws; None if unknown.
     """
 
@@ -32,6 +33,7 @@ class MixLimits:
     names: tuple[str, ...]
     caps: Floats
     pools: Floats | None
+    given: bool
     draws: int | None
 
     def epochs(self, shares: Floats) -> Floats | None:
@@ -64,6 +66,7 @@ def limits_for(
     prompts_per_step: int | None,
     steps: int | None,
     max_kl: float,
+    all_there_is: bool,
 ) -> MixLimits:
     """Check the limits one by one and together.
 
@@ -78,6 +81,7 @@ def limits_for(
         prompts_per_step: Groups of a step.
         steps: Steps of the run.
         max_kl: Nats; inf for no bound.
+        all_there_is: Whether the pilot's prompts are the pool where none is given, as for buckets.
 
     Raises:
         DomainError: A limit contradicts another.
@@ -107,8 +111,10 @@ def limits_for(
             f"Floors, caps and epochs alone move the mix by {nearest:.4f} nats, beyond the KL bound of {kl_limit:g}. "
             f"Allow at least {_up(nearest):g} nats (--max-kl), or loosen them."
         )
-    known = pools is not None or data_prompts is not None or max_epochs is not None
-    return MixLimits(bounds=bounds, names=names, caps=cap, pools=sizes if known else None, draws=draws)
+    known = all_there_is or pools is not None or data_prompts is not None or max_epochs is not None
+    return MixLimits(
+        bounds=bounds, names=names, caps=cap, pools=sizes if known else None, given=pools is not None, draws=draws
+    )
 
 
 def _by_name(values: Shares, names: tuple[str, ...], what: str, default: float) -> Floats:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._binomial import binomial_window
 from grpo_plan.fitting.estimates import Limits
 from grpo_plan.fitting.functionals import Functional
 from grpo_plan.fitting.mixing import log_power
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.ustatistics import subgroup_pmf
-from grpo_plan.passrates.discrete import DiscretePassRates
+from grpo_plan.passrates.discrete import DiscretePassRates, power
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
@@ -61,6 +62,19 @@ def rates_given(rates: DiscretePassRates, cells: PilotHistogram) -> DiscretePass
     return DiscretePassRates(passing=rates.passing, failing=rates.failing, masses=total / total.sum())
 
 
+def laws_of_cells(rates: DiscretePassRates, cells: PilotHistogram, group_size: int) -> Floats:
+    """Law of the passes in a group of G of each cell's prompts, F kept, shape (C, G + 1) (theory.md, eq. 59)."""
+    g, points = group_size, rates.masses.size
+    counts, chances = binomial_window(g, rates.passing)
+    places = counts + (g + 1) * np.arange(points)[:, None]
+    laws = np.bincount(places.ravel(), weights=chances.ravel(), minlength=points * (g + 1)).reshape(points, g + 1)
+    laws[:, 0], laws[:, -1] = power(rates.failing, rates.passing, g), power(rates.passing, rates.failing, g)
+    found = np.empty((cells.prompts.size, g + 1))
+    for rows in np.array_split(np.arange(cells.prompts.size), max(1, cells.prompts.size * points // BLOCK_ENTRIES)):
+        found[rows] = posterior_masses(rates, cells.successes[rows], cells.rollouts[rows]) @ laws
+    return found
+
+
 def chance_of(cells: PilotHistogram, everyone: PilotHistogram) -> Curve:
     """Chance that a prompt of pass rate p lands in one of ``cells``, as a function of p (theory.md, eq. 59).
 
@@ -71,8 +85,6 @@ def chance_of(cells: PilotHistogram, everyone: PilotHistogram) -> Curve:
     wanted = [(int(n), set(cells.successes[cells.rollouts == n].tolist())) for n in sizes]
 
     def chance(p: Floats, q: Floats) -> Floats:
-        from grpo_plan._binomial import binomial_window
-
         total = np.zeros(p.shape)
         for share, (n, inside) in zip(shares, wanted, strict=True):
             counts, chances = binomial_window(n, p)
@@ -104,10 +116,14 @@ def conditional_limits(
         degree: Rollouts of one prompt that the product looks at.
         near: The estimate, where the search starts; the limits hold it.
     """
+    known: list[tuple[Floats, Floats, Floats]] = []  # the grid is the same at every r
 
     def limit(r: float, sign: float) -> float:
         def phi(p: Floats, q: Floats) -> Floats:
-            return sign * (value(p, q) - r) * seen(p, q)
+            if not known or known[-1][0] is not p:
+                known.append((p, value(p, q), seen(p, q)))
+            _, values, chances = known[-1]
+            return sign * (values - r) * chances
 
         def kernel(k: Floats, n: Floats) -> Floats:
             raise NotImplementedError

@@ -18,13 +18,21 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.ustatistics import subgroup_pmf
 from grpo_plan.pilot import Pilot, PilotHistogram
-from grpo_plan.planning.posterior import chance_of, conditional_limits, held_out_laws, rates_given
+from grpo_plan.planning.posterior import (
+    chance_of,
+    conditional_limits,
+    held_out_laws,
+    laws_of_cells,
+    rates_given,
+)
 
 Floats = NDArray[np.float64]
 DEFAULT_EDGES = (0.2, 0.8)
 LINEAR_REPLICATES, REFIT_REPLICATES = 400, 40
 LINEAR_SPLITS, REFIT_SPLITS = 30, 10
+REFIT_ROLLOUTS, REFIT_CELLS = 256, 300  # above, a prompt's own rollouts say nearly all of it, and a fit is slow
 MOST_CELLS = 20_000
+FEWEST_PROMPTS = 10  # of a stratum: with fewer neither its law nor the luck of choosing it can be judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +102,14 @@ class StrataLaws:
 def named_strata(pilot: Pilot, group_size: int, level: float) -> StrataLaws:
     """The strata of the pilot's own column, each fitted by itself."""
     found, fits = [], []
-    for name, part in pilot.by_stratum().items():
+    parts = pilot.by_stratum()
+    small = [f"{name}: {part.prompts}" for name, part in parts.items() if part.prompts < FEWEST_PROMPTS]
+    if small:
+        raise PilotError(
+            f"A stratum needs at least {FEWEST_PROMPTS} prompts; {len(small)} of {len(parts)} have fewer "
+            f"({', '.join(small[:3])}{', ...' if len(small) > 3 else ''}). Merge small strata, or pilot more of them."
+        )
+    for name, part in parts.items():
         try:
             fit = fit_pass_rates(part)
             law = fit.group_pmf(group_size)
@@ -116,13 +131,13 @@ def named_strata(pilot: Pilot, group_size: int, level: float) -> StrataLaws:
             )
         )
 
-    parts = [_drawn_law(fit, group_size) for fit in fits]
+    drawn_laws = [_drawn_law(fit, group_size) for fit in fits]
     return StrataLaws(
         strata=tuple(found),
         method="named",
         refitted=any(group_size > fit.max_counted_group_size for fit in fits),
         counts=tuple(fit.pilot.histogram().prompts for fit in fits),
-        judge=lambda counts: np.array([law(drawn) for law, drawn in zip(parts, counts, strict=True)]),
+        judge=lambda counts: np.array([law(drawn) for law, drawn in zip(drawn_laws, counts, strict=True)]),
     )
 
 
@@ -226,6 +241,7 @@ def _by_posterior(fit: PassRateFit, h: PilotHistogram, g: int, edges: Floats, le
         cells = _part(h, place == b)
         if not cells.prompts.size:
             continue
+        _refuse_few(name, cells.total_prompts)
         given = rates_given(rates, cells)
         law = given.group_pmf(g)
         d = float(law[0] + law[-1])
@@ -246,6 +262,15 @@ def _by_posterior(fit: PassRateFit, h: PilotHistogram, g: int, edges: Floats, le
 
     everyone = np.array([law.law for law in found])
 
+    if h.max_rollouts > REFIT_ROLLOUTS or h.prompts.size > REFIT_CELLS:
+        return StrataLaws(
+            strata=tuple(found),
+            method="posterior",
+            refitted=False,
+            counts=(h.prompts,),
+            judge=_kept(laws_of_cells(rates, h, g), place, kept, everyone),
+        )
+
     def read(again: PassRateFit) -> Floats:
         cells, likely = again.pilot.histogram(), again.likely_rates
         where = bucket_of(cells.successes, cells.rollouts, edges)
@@ -262,6 +287,30 @@ def _by_posterior(fit: PassRateFit, h: PilotHistogram, g: int, edges: Floats, le
         counts=(h.prompts,),
         judge=lambda counts: _refitted(h, counts[0], read, everyone),
     )
+
+
+def _refuse_few(name: str, prompts: float) -> None:
+    if prompts < FEWEST_PROMPTS:
+        raise PilotError(
+            f"A bucket needs at least {FEWEST_PROMPTS} prompts; {name} has {prompts:.3g}. Give other edges (--edges), "
+            "or pilot more prompts."
+        )
+
+
+def _kept(
+    cell_laws: Floats, place: NDArray[np.intp], kept: list[int], everyone: Floats
+) -> Callable[[list[NDArray[np.int64]]], Floats]:
+    """Laws of buckets from drawn prompts, the posterior of each cell kept."""
+
+    def judge(counts: list[NDArray[np.int64]]) -> Floats:
+        laws = []
+        for i, b in enumerate(kept):
+            drawn = np.where(place == b, counts[0], 0)
+            total = int(drawn.sum())
+            laws.append(drawn @ cell_laws / total if total else everyone[i])
+        return np.array(laws)
+
+    return judge
 
 
 def _by_halves(h: PilotHistogram, g: int, edges: Floats, level: float) -> StrataLaws:
@@ -284,6 +333,8 @@ def _by_halves(h: PilotHistogram, g: int, edges: Floats, level: float) -> Strata
         drawn = np.einsum("c,cbk->bk", weights, laws[:, kept]) / np.maximum(total, 1e-300)[:, None]
         return np.where(total[:, None] > 1e-9, drawn, 0.0)
 
+    for b in kept:
+        _refuse_few(names[b], float(sizes[b]))
     middle = at(prompts)
     found = []
     for i, b in enumerate(kept):
