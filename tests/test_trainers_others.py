@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError
+from grpo_plan.trainers import _text as text
 from grpo_plan.trainers._batches import ESTIMATORS
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
 from tests.trainer_schemas import ADMITS, SCHEMAS, UNITS, assert_fits, read_back
@@ -461,3 +464,8 @@ def test_each_trainer_says_how_it_is_known(name: str) -> None:
     assert re.match(r"(run|source|documentation)\b.*\d", trainer.evidence)
     assert trainer.versions
     assert block_of(name, full_recipe(), version=trainer.versions[-1]).checks
+
+
+def test_numbers_are_written_so_that_yaml_and_toml_read_numbers() -> None:
+    values = {"a": 1e-05, "b": 1e16, "c": 2.0, "d": 3}
+    assert yaml.safe_load(text.yaml(values, "#")) == tomllib.loads(text.toml(values, "#")) == values

@@ -15,7 +15,7 @@ from grpo_plan.rules import RuleCheck
 from grpo_plan.trainers.base import Hardware, Recipe
 
 ESTIMATORS = ("grpo", "dr_grpo", "rloo", "sign", "maxrl", "grpo_batch")
-LARGEST_CHOSEN_MICRO_BATCH = 8
+LARGEST_CHOSEN_MICRO_BATCH = 16
 GROUP_RULE = "a group needs at least 2 rollouts"
 
 
@@ -112,7 +112,7 @@ def whole_micro_batches(rule: str, hardware: Hardware) -> Multiple:
 
 
 def micro_batch(design: Design, hardware: Hardware) -> int:
-    """The micro-batch asked for, else the largest up to 8 that divides a GPU's share of the step."""
+    """The micro-batch asked for, else the largest up to 16 that divides a GPU's share of the step."""
     if hardware.micro_batch is not None:
         return hardware.micro_batch
     share = max(1, design.rollouts_per_step // hardware.gpus)

@@ -112,7 +112,7 @@ TRAINER = Trainer(
     name="skyrl",
     title="SkyRL",
     versions=("0.3", "0.4"),
-    evidence="source 0.3.0 and 0.4.0",
+    evidence="run 0.3.0 (its field names and batch checks, without a GPU); source 0.4.0",
     rules=rules,
     block=block,
 )

@@ -135,7 +135,7 @@ TRAINER = Trainer(
     name="verl",
     title="verl",
     versions=("0.5", "0.9", "0.9.1"),
-    evidence="run 0.9.1 (its hydra configuration and its batch checks, without a GPU); source 0.8.0, 0.9.0",
+    evidence="run 0.9.1, 0.9.0, 0.8.0 (hydra configuration and batch checks, without a GPU); source of the DAPO recipe",
     rules=rules,
     block=block,
 )
