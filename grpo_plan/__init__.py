@@ -14,23 +14,30 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
+    "Cost": "costs",
     "CostModel": "costs",
     "DeadFraction": "fitting.estimates",
+    "Design": "costs",
     "DomainError": "errors",
     "DuplicateCheck": "independence",
     "EffectiveBatch": "batches",
     "Estimate": "fitting.estimates",
     "FitError": "errors",
     "FitStatus": "fitting.status",
+    "GroupContent": "costs",
     "GrpoPlanError": "errors",
+    "Hardware": "trainers.base",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
     "KappaRange": "planning.signal",
+    "LengthStatus": "costs",
     "MissingExtraError": "errors",
+    "NearestDesigns": "trainers.nearest",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
     "PilotError": "errors",
@@ -38,7 +45,12 @@ _PUBLIC = {
     "PilotPlan": "planning.pilot_size",
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
+    "PlanFormatError": "errors",
+    "Refilling": "trainers.base",
     "SequenceCheck": "independence",
+    "SolvedDesign": "costs",
+    "Throughput": "throughput",
+    "TokenLengths": "costs",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "check_independence": "independence",
@@ -48,6 +60,8 @@ _PUBLIC = {
     "duplicate_rollouts": "independence",
     "effective_batch": "batches",
     "effective_batch_of_list": "batches",
+    "emit": "trainers.emit",
+    "estimate_throughput": "throughput",
     "expected_group_std": "groups",
     "expected_group_variance": "groups",
     "fit_pass_rates": "fitting.fit",
@@ -55,7 +69,9 @@ _PUBLIC = {
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
     "identified_range": "fitting.identified",
+    "largest_group_size": "costs",
     "mixed_probability": "groups",
+    "nearest_design": "trainers.nearest",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
     "plan_group_size": "planning.group_size",
@@ -65,26 +81,37 @@ _PUBLIC = {
     "rare_mode_miss_probability": "groups",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "read_throughput": "readers.throughput_reader",
+    "rules_for": "trainers.registry",
+    "solve_design": "costs",
+    "token_lengths": "costs",
 }
 
 __all__ = [
+    "Block",
     "Budget",
     "Comparison",
+    "Cost",
     "CostModel",
     "DeadFraction",
+    "Design",
     "DomainError",
     "DuplicateCheck",
     "EffectiveBatch",
     "Estimate",
     "FitError",
     "FitStatus",
+    "GroupContent",
     "GrpoPlanError",
+    "Hardware",
     "IndependenceCheck",
     "IndependenceReport",
     "IndependenceVerdict",
     "InfeasiblePlanError",
     "KappaRange",
+    "LengthStatus",
     "MissingExtraError",
+    "NearestDesigns",
     "PassRateFit",
     "Pilot",
     "PilotError",
@@ -92,7 +119,12 @@ __all__ = [
     "PilotPlan",
     "PilotSize",
     "Plan",
+    "PlanFormatError",
+    "Refilling",
     "SequenceCheck",
+    "SolvedDesign",
+    "Throughput",
+    "TokenLengths",
     "__version__",
     "all_fail_probability",
     "all_pass_probability",
@@ -103,6 +135,8 @@ __all__ = [
     "duplicate_rollouts",
     "effective_batch",
     "effective_batch_of_list",
+    "emit",
+    "estimate_throughput",
     "expected_group_std",
     "expected_group_variance",
     "fit_pass_rates",
@@ -110,7 +144,9 @@ __all__ = [
     "group_size_for_fidelity",
     "group_std_fidelity",
     "identified_range",
+    "largest_group_size",
     "mixed_probability",
+    "nearest_design",
     "pass_at",
     "pass_at_k",
     "plan_group_size",
@@ -120,11 +156,27 @@ __all__ = [
     "rare_mode_miss_probability",
     "read_independence",
     "read_pilot",
+    "read_throughput",
+    "rules_for",
+    "solve_design",
+    "token_lengths",
 ]
 
 if TYPE_CHECKING:
     from grpo_plan.batches import EffectiveBatch, effective_batch, effective_batch_of_list
-    from grpo_plan.costs import Budget, CostModel
+    from grpo_plan.costs import (
+        Budget,
+        Cost,
+        CostModel,
+        Design,
+        GroupContent,
+        LengthStatus,
+        SolvedDesign,
+        TokenLengths,
+        largest_group_size,
+        solve_design,
+        token_lengths,
+    )
     from grpo_plan.errors import (
         DomainError,
         FitError,
@@ -133,6 +185,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         PilotError,
         PilotFormatError,
+        PlanFormatError,
     )
     from grpo_plan.fitting.comparison import Comparison, compare_estimates
     from grpo_plan.fitting.estimates import DeadFraction, Estimate
@@ -171,6 +224,12 @@ if TYPE_CHECKING:
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
+    from grpo_plan.readers.throughput_reader import read_throughput
+    from grpo_plan.throughput import Throughput, estimate_throughput
+    from grpo_plan.trainers.base import Block, Hardware, Refilling
+    from grpo_plan.trainers.emit import emit
+    from grpo_plan.trainers.nearest import NearestDesigns, nearest_design
+    from grpo_plan.trainers.registry import rules_for
 
 
 def __getattr__(name: str) -> Any:

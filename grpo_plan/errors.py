@@ -32,6 +32,10 @@ class PilotError(GrpoPlanError, ValueError):
     """A pilot was read, but it cannot answer the question asked of it."""
 
 
+class PlanFormatError(GrpoPlanError, ValueError):
+    """A plan file cannot be read as a plan."""
+
+
 class FitError(GrpoPlanError, RuntimeError):
     """A fit did not reach its optimum."""
 

@@ -14,6 +14,7 @@ from grpo_plan.errors import DomainError, PilotError
 
 DENSE_CELLS = 4_000_000
 MAX_ROLLOUTS_PER_PROMPT = 10_000_000
+PER_PROMPT = ("prompt_id", "stratum", "temperature", "response_tokens", "pass_tokens", "fail_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +53,8 @@ class Pilot:
         stratum: Named part of each prompt (dataset, level, ...), shape (M,), or None.
         temperature: Sampling temperature of each prompt's rollouts, shape (M,), or None.
         response_tokens: Mean response length of each prompt's rollouts in tokens, shape (M,), or None.
+        pass_tokens: Mean response length of each prompt's right rollouts, NaN where none has one; shape (M,), or None.
+        fail_tokens: The same of its wrong rollouts.
         dropped: What was read and left out, by reason, in rows (``prompts_...`` counts prompts).
         notes: How the source was read, one sentence each.
     """
@@ -62,6 +65,8 @@ class Pilot:
     stratum: NDArray[np.object_] | None = None
     temperature: NDArray[np.float64] | None = None
     response_tokens: NDArray[np.float64] | None = None
+    pass_tokens: NDArray[np.float64] | None = None
+    fail_tokens: NDArray[np.float64] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -75,6 +80,8 @@ class Pilot:
         stratum: ArrayLike | None = None,
         temperature: ArrayLike | None = None,
         response_tokens: ArrayLike | None = None,
+        pass_tokens: ArrayLike | None = None,
+        fail_tokens: ArrayLike | None = None,
         dropped: Mapping[str, int] | None = None,
         notes: tuple[str, ...] = (),
     ) -> Pilot:
@@ -88,11 +95,14 @@ class Pilot:
             stratum: Named part of each prompt, shape (M,).
             temperature: Sampling temperature, shape (M,) or one number.
             response_tokens: Mean response length in tokens, shape (M,).
+            pass_tokens: Mean length of right rollouts, shape (M,), NaN where unknown.
+            fail_tokens: Mean length of wrong rollouts, shape (M,), NaN where unknown.
             dropped: Rows already left out, by reason.
             notes: How the source was read.
 
         Raises:
-            PilotError: k > n, a negative or fractional count, other lengths, or no prompt with a rollout.
+            PilotError: k > n, a negative or fractional count, a negative length in tokens, arrays of other lengths, or
+                no prompt with a rollout.
 
         >>> pilot = Pilot.from_counts([0, 3, 8], 8)
         >>> pilot.prompts, pilot.mean_pass_rate
@@ -132,7 +142,9 @@ class Pilot:
             "prompt_id": _labels(prompt_id, "prompt_id", k.size),
             "stratum": _labels(stratum, "stratum", k.size),
             "temperature": _numbers(temperature, "temperature", k.size),
-            "response_tokens": _numbers(response_tokens, "response_tokens", k.size),
+            "response_tokens": _lengths(response_tokens, "response_tokens", k.size),
+            "pass_tokens": _lengths(pass_tokens, "pass_tokens", k.size),
+            "fail_tokens": _lengths(fail_tokens, "fail_tokens", k.size),
         }
         kept = {name: _lock(c[keep]) if c is not None else None for name, c in columns.items()}
         return cls(successes=_lock(k[keep]), rollouts=_lock(n[keep]), dropped=lost, notes=tuple(notes), **kept)
@@ -217,17 +229,10 @@ class Pilot:
         return self._subset(np.flatnonzero(mask))
 
     def _subset(self, rows: NDArray[np.intp]) -> Pilot:
-        parts = (self.prompt_id, self.stratum, self.temperature, self.response_tokens)
-        ids, strata, temperatures, tokens = (c[rows] if c is not None else None for c in parts)
+        columns: dict[str, Any] = {name: getattr(self, name) for name in PER_PROMPT}
+        parts = {name: column[rows] if column is not None else None for name, column in columns.items()}
         return Pilot.from_counts(
-            self.successes[rows],
-            self.rollouts[rows],
-            prompt_id=ids,
-            stratum=strata,
-            temperature=temperatures,
-            response_tokens=tokens,
-            dropped=self.dropped,
-            notes=self.notes,
+            self.successes[rows], self.rollouts[rows], **parts, dropped=self.dropped, notes=self.notes
         )
 
 
@@ -277,6 +282,18 @@ def _numbers(values: ArrayLike | None, name: str, size: int) -> NDArray[np.float
         array = np.full(size, float(array))
     if array.shape != (size,):
         raise PilotError(f"{name} must have one value a prompt ({size}); got shape {array.shape}.")
+    return array
+
+
+def _lengths(values: ArrayLike | None, name: str, size: int) -> NDArray[np.float64] | None:
+    """Lengths in tokens: at least 0, NaN where unknown."""
+    array = _numbers(values, name, size)
+    if array is None:
+        return None
+    array = np.where(np.isfinite(array), array, np.nan)
+    low = np.flatnonzero(array < 0.0)
+    if low.size:
+        raise PilotError(f"{name} must be at least 0; got {array[low[0]]:g} at index {int(low[0])}.")
     return array
 
 

@@ -168,10 +168,13 @@ def test_plan_text_has_the_answer_first_and_its_reasons(run: Run, example_file: 
         "in 9 of 10 steps",
         "Why this G",
         "kappa",
-        "within 10 % of it",
+        "within 10 %",
         "optimistic",
-        "By max-dead",
+        "max-dead G = 12",
         "not a goal",
+        "mixed-groups G = 2",
+        "NSR unknown",
+        "What would change it",
     ):
         assert needed in " ".join(answer.out.split())
     assert max(map(len, answer.out.splitlines())) <= 80
@@ -374,11 +377,15 @@ def test_odd_pilots_still_get_a_correct_answer(run: Run) -> None:
         ),
         (["fit", "t", "--where", "x"], 2, "--where must be COLUMN=VALUE; got 'x'."),
         (["fit", "t", "--reward-column", "nope"], 1, "no column 'nope' (asked for as reward). Columns: id, reward."),
-        (["plan", "t"], 2, "A plan needs the budget in rollouts or the rollouts per step"),
+        (["plan", "t"], 2, "A plan needs a budget, or the size of a step; got neither"),
         (["plan", "t", "--budget-rollouts", "many", "--steps", "1"], 2, "--budget-rollouts must be a whole number"),
         (["plan", "t", "--budget-rollouts", "1e6"], 2, "needs one more number to size a step"),
         (["plan", "t", "--budget-rollouts", "10", "--steps", "100"], 3, "No design fits 10 rollouts and 100 steps"),
-        (["plan", "t", "--rollouts-per-step", "64", "--kappa", "a:b"], 2, "--kappa must be a number or LO:HI"),
+        (
+            ["plan", "t", "--rollouts-per-step", "64", "--kappa", "a:b"],
+            2,
+            "--kappa must be a number, LO:HI or the file of a probe",
+        ),
         (["plan", "t", "--rollouts-per-step", "64", "--kappa", "nan"], 2, "kappa must be finite"),
         (
             ["plan", "t", "--rollouts-per-step", "64", "--objective", "x"],

@@ -14,7 +14,7 @@ from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning import KappaRange, plan_group_size
-from grpo_plan.planning.group_size import candidate_group_sizes
+from grpo_plan.planning.frontier import candidate_group_sizes
 from grpo_plan.planning.signal import group_moments, progress, two_stage_group_size
 from tests.conftest import pilot_of
 from tests.helpers import assert_mean
@@ -31,8 +31,10 @@ def beta_fit(a: float, b: float, prompts: int = 20_000) -> PassRateFit:
 # --- score model -------------------------------------------------------------------------------------------------
 
 
-def simulated_group_square(name: str, p: float, g: int, kappa: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """|ghat|**2 / h**2 of simulated groups: scores (r - p)/(pq) g + eps, |g| = h pq, h = 1, E|eps|**2 = kappa."""
+def simulated_groups(
+    name: str, p: float, g: int, kappa: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """ghat along the gradient and |ghat|**2, over h and h**2: scores (r - p)/(pq) g + eps, |g| = h pq, E|eps|**2 = kappa."""
     groups, dimensions = 60_000, 3
     rewards = (rng.random((groups, g)) < p).astype(float)
     eps = rng.normal(0.0, (kappa / dimensions) ** 0.5, (groups, g, dimensions))
@@ -41,32 +43,35 @@ def simulated_group_square(name: str, p: float, g: int, kappa: float, rng: np.ra
     score = ((rewards - p) / (p * (1 - p)))[..., None] * gradient + eps
     mean = rewards.mean(axis=1, keepdims=True)
     centred = rewards - mean
-    if name == "grpo":
-        std = rewards.std(axis=1, keepdims=True)
+    if name in ("grpo", "grpo_sample"):
+        std = rewards.std(axis=1, keepdims=True, ddof=1 if name == "grpo_sample" else 0)
         advantage = np.divide(centred, std, out=np.zeros_like(centred), where=std > 0)
+    elif name == "maxrl":
+        advantage = np.divide(centred, mean, out=np.zeros_like(centred), where=mean > 0)
+    elif name == "sign":
+        advantage = 2.0 * rewards - 1.0
     else:
         advantage = centred * (g / (g - 1) if name == "rloo" else 1.0)
     estimate = (advantage[..., None] * score).mean(axis=1)
-    return np.asarray((estimate**2).sum(axis=1))
+    return estimate[:, 0], np.asarray((estimate**2).sum(axis=1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 @pytest.mark.parametrize(("p", "g"), [(0.5, 2), (0.1, 4), (0.3, 8), (0.9, 16)])
-def test_second_moment_of_a_group_by_simulation(name: str, p: float, g: int) -> None:
-    """60,000 groups each, 5 standard errors: 12 checks, false alarm about 7e-6 in all."""
+def test_moments_of_a_group_by_simulation(name: str, p: float, g: int) -> None:
+    """60,000 groups each, 5 standard errors: 56 checks, false alarm about 3e-5 in all."""
     rng = np.random.default_rng([g, len(name)])
     kappa = 2.0
-    k = np.arange(g + 1)
     from scipy.stats import binom
 
-    law = binom.pmf(k, g, p)
-    estimator = get_estimator(name)
-    expected = float(law @ (estimator.signal(g) ** 2 + kappa * estimator.noise(g)))
-    values = simulated_group_square(name, p, g, kappa, rng)
-    assert_mean(values, expected, catches=0.15 * expected)
+    moments = get_estimator(name).moments(lambda size: binom.pmf(np.arange(size + 1), size, p), g)
+    expected = moments.signal_square + kappa * moments.noise
+    along, squares = simulated_groups(name, p, g, kappa, rng)
+    assert_mean(along, moments.signal, catches=0.15 * abs(moments.signal))
+    assert_mean(squares, expected, catches=0.15 * expected)
     with pytest.raises(AssertionError, match="z ="):  # the same sum without the dead groups' share is caught
-        assert_mean(values, expected * 1.3, catches=0.15 * expected)
+        assert_mean(squares, expected * 1.3, catches=0.15 * expected)
 
 
 @pytest.mark.parametrize("g", [2, 3, 4, 8, 33])
@@ -192,8 +197,8 @@ def test_give_all_but_one() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "needs the budget in rollouts or the rollouts per step"),
-        ({"steps": 500}, "needs the budget in rollouts or the rollouts per step"),
+        ({}, "needs a budget, or the size of a step; got neither"),
+        ({"steps": 500}, "needs a budget, or the size of a step; got neither"),
         ({"rollouts": 1000}, "needs one more number to size a step"),
         ({"rollouts": 0, "steps": 1}, "rollouts must be at least 1; got 0"),
         ({"rollouts": 10.5, "steps": 1}, "rollouts must be a whole number; got 10.5"),
@@ -346,8 +351,14 @@ def test_infeasible_requests_name_the_cheapest_design(example_fit: PassRateFit) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "speed"}, "objective must be one of signal, max-dead; got 'speed'"),
-        ({"estimator": "ppo"}, "estimator must be one of grpo, dr_grpo, rloo; got 'ppo'"),
+        (
+            {"objective": "speed"},
+            "objective must be one of signal, max-dead, mixed-groups, coverage, rare-mode; got 'speed'",
+        ),
+        (
+            {"estimator": "ppo"},
+            "estimator must be one of grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl, sign; got 'ppo'",
+        ),
         ({"kappa": (300.0, 1.0)}, "kappa must be LO:HI with LO <= HI; got 300:1"),
         ({"kappa": -1.0}, "kappa must be finite and at least 0; got -1"),
         ({"group_sizes": [1]}, "group_size must be at least 2; got 1"),

@@ -39,14 +39,25 @@ FUNCTIONS = {
     "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts max_rollouts",
     "effective_batch": "fit prompts_per_step group_size level",
     "effective_batch_of_list": "pass_rates group_size",
-    "plan_group_size": ("fit budget objective estimator kappa max_dead group_sizes cost coherence level"),
+    "plan_group_size": (
+        "fit budget objective estimator kappa max_dead group_sizes cost coherence level rules hard_below min_coverage "
+        "rare_share"
+    ),
+    "solve_design": "budget cost content",
+    "largest_group_size": "budget cost content_of maximum",
+    "token_lengths": "pilot level",
+    "read_throughput": "source step_time tokens rollouts_per_step level",
+    "estimate_throughput": "seconds tokens steps counts_prompts level dropped gpus notes",
+    "emit": "plan trainer version hardware temperature max_response_tokens refill estimator",
+    "rules_for": "trainer hardware version",
+    "nearest_design": "rules design",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
-    "Pilot": "successes rollouts prompt_id stratum temperature response_tokens dropped notes",
+    "Pilot": ("successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes"),
     "IndependenceCheck": (
         "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
         "effective_rollouts drift_chi2 drift_degrees drift_p drift_inflation shifts names"
@@ -56,13 +67,33 @@ RECORDS = {
     ),
     "DuplicateCheck": "rollouts repeats prompts prompts_with_repeats distinct unknown",
     "IndependenceReport": "pilot sessions sequence duplicates notes",
-    "Budget": "rollouts steps prompts_per_step rollouts_per_step",
-    "CostModel": "prompt_rollouts",
-    "KappaRange": "low high",
-    "Plan": (
-        "objective recommended least_regret frontier alternatives flat_range sensitivity kappa estimator binding_constraint "
-        "assumptions fit"
+    "Budget": "rollouts tokens gpu_hours usd steps prompts_per_step rollouts_per_step",
+    "Cost": (
+        "groups trained_groups rollouts rollout_equivalents prefilled_tokens generated_tokens trained_tokens seconds "
+        "gpu_hours usd missing"
     ),
+    "CostModel": (
+        "prompt_rollouts prompt_tokens pass_tokens fail_tokens prefill_tokens_per_s decode_tokens_per_s "
+        "train_tokens_per_s job_tokens_per_s job_counts_prompts reward_s reward_parallel step_overhead_s refill trained "
+        "gpus usd_per_gpu_hour"
+    ),
+    "Design": "group_size prompts_per_step steps",
+    "GroupContent": "group_size passes mixed_fraction mixed_passes mixed_low mixed_high",
+    "SolvedDesign": ("design cost cost_low cost_high binding shortfalls largest_steps largest_prompts_per_step advice"),
+    "Throughput": (
+        "tokens_per_s tokens_per_s_low tokens_per_s_high step_overhead_s step_overhead_low_s step_overhead_high_s "
+        "counts_prompts level steps_used rows_used dropped gpus notes"
+    ),
+    "TokenLengths": "pass_tokens pass_low pass_high fail_tokens fail_low fail_high level status",
+    "KappaRange": "low high value",
+    "Plan": (
+        "objective recommended pick least_regret frontier alternatives flat_range sensitivity kappa estimator coherence "
+        "cost_model binding_constraint refused assumptions trainer fit"
+    ),
+    "Hardware": "gpus micro_batch",
+    "Refilling": "batch_multiplier max_rounds",
+    "Block": "trainer versions language text settings checks notes",
+    "NearestDesigns": "within above other_group_size",
     "EffectiveBatch": (
         "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead"
     ),
@@ -96,6 +127,7 @@ def test_errors_refine_builtins_and_carry_exit_codes() -> None:
         (gp.DomainError, ValueError, 2),
         (gp.PilotFormatError, ValueError, 1),
         (gp.PilotError, ValueError, 1),
+        (gp.PlanFormatError, ValueError, 1),
         (gp.InfeasiblePlanError, ValueError, 3),
         (gp.FitError, RuntimeError, 1),
         (gp.MissingExtraError, ImportError, 1),

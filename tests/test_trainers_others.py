@@ -53,7 +53,7 @@ def test_the_text_says_what_the_settings_say(
     assert read_back(block, schema) == block.settings
     assert_fits(read_back(block, schema), schema)
     assert block.trainer == TRAINERS[name].name == name
-    assert block.text.startswith("# 6 prompts x 4 rollouts a step, 50 steps; ")
+    assert block.text.startswith(f"# {block.versions}\n# 6 prompts x 4 rollouts = 24 rollouts a step, 50 steps\n# ")
     assert max(len(line) for line in block.text.splitlines()) <= 120
     assert all(note == note.strip() and "\n" not in note and note.endswith(".") for note in block.notes)
     assert not any("None" in note or "nan" in note.lower().split() for note in block.notes)
@@ -142,7 +142,7 @@ def test_a_broken_rule_names_its_numbers(name: str) -> None:
 def test_prompts_and_rollouts_are_not_mixed_up(name: str, version: str | None) -> None:
     block = block_of(name, full_recipe(refill=None), Hardware(gpus=2, micro_batch=2), version)
     assert {key: block.settings[key] for key in UNITS[name, version]} == UNITS[name, version]
-    unit = block.text.splitlines()[0].split("; ")[1]
+    unit = block.text.splitlines()[2]
     assert re.search("prompts|rollouts|groups", unit)
     assert re.search("One optimiser step|one optimiser step", block.notes[0])
 
@@ -408,7 +408,7 @@ def test_what_is_unknown_is_left_out(name: str) -> None:
     bare = block_of(name, Recipe(design=design(steps=None)))
     full = block_of(name, full_recipe(refill=None))
     assert {key: value for key, value in full.settings.items() if key not in bare.settings} == OPTIONAL[name]
-    assert bare.text.startswith("# 6 prompts x 4 rollouts a step; ")
+    assert bare.text.splitlines()[1] == "# 6 prompts x 4 rollouts = 24 rollouts a step"
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,15 @@ def short_count(value: float) -> str:
     return f"{value:,.0f}" if value < HUGE else f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
 
 
+def amount(value: float) -> str:
+    """A cost: three digits, in full up to ten million.
+
+    >>> amount(23.456), amount(1234.5), amount(2.5e9)
+    ('23.5', '1,234', '2.50e9')
+    """
+    return f"{value:.3g}" if value < 999.5 else short_count(value)
+
+
 def few_at_least(value: float) -> str:
     """A lower limit of a count, rounded down to the digits shown.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,146 +14,112 @@ from grpo_plan.cli.common import (
     OutputFormat,
     PilotRequest,
     PopulationOption,
-    optional_whole,
     parse_group_sizes,
     parse_population,
     reads_pilot,
+    tell,
     write_json,
 )
+from grpo_plan.cli.cost_options import CostRequest, takes_costs
+from grpo_plan.cli.trainer_options import TrainerRequest, takes_trainer
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
-    from grpo_plan.planning.plan import Plan, PlannedDesign
-
-Whole = str | None
+    from grpo_plan.fitting.result import PassRateFit
+    from grpo_plan.planning.signal import KappaRange
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(reads_pilot(plan))
+    app.command()(reads_pilot(takes_costs(takes_trainer(plan))))
 
 
 def plan(
     request: PilotRequest,
-    budget_rollouts: Annotated[Whole, typer.Option(metavar="N", help="Rollouts of the whole run, e.g. 2e6.")] = None,
-    steps: Annotated[Whole, typer.Option(metavar="N", help="Optimiser steps of the run.")] = None,
-    prompts_per_step: Annotated[Whole, typer.Option(metavar="N", help="Groups in a step.")] = None,
-    rollouts_per_step: Annotated[Whole, typer.Option(metavar="N", help="Rollouts in a step.")] = None,
+    costs: CostRequest,
+    trainer: TrainerRequest,
     group_sizes: Annotated[str | None, typer.Option(metavar="G,G,...", help="Only these group sizes.")] = None,
-    objective: Annotated[str, typer.Option(help="signal or max-dead.")] = "signal",
+    objective: Annotated[str, typer.Option(help="signal, max-dead, mixed-groups, coverage or rare-mode.")] = "signal",
     kappa: Annotated[
-        str, typer.Option(metavar="K|LO:HI", help="Score noise over contrast, measured or a range.")
+        str,
+        typer.Option(metavar="K|LO:HI|FILE", help="Score noise over contrast: measured, a range, or a probe's file."),
     ] = "1:300",
-    estimator: Annotated[str, typer.Option(help="Advantage: grpo, dr_grpo or rloo.")] = "grpo",
+    estimator: Annotated[
+        str, typer.Option(help="Advantage: grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl or sign.")
+    ] = "grpo",
     max_dead: Annotated[float, typer.Option(help="Limit of the max-dead objective.")] = 0.4,
-    prompt_cost: Annotated[float, typer.Option(help="Fixed cost of a prompt, in rollouts.")] = 0.0,
+    hard_below: Annotated[float, typer.Option(help="Pass rate of a hard prompt, for coverage.")] = 0.25,
+    min_coverage: Annotated[float, typer.Option(help="Chance of a pass that coverage asks for.")] = 0.5,
+    rare_share: Annotated[float, typer.Option(help="Share of right answers of a rare mode, for rare-mode.")] = 0.1,
     coherence: Annotated[float, typer.Option(help="Mean cosine of the gradients of two prompts.")] = 0.0,
     population: PopulationOption = "sample",
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")] = None,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
     """Choose group size and prompts per step under a budget, with the reasons.
 
-    Give --budget-rollouts and at least one of --steps, --prompts-per-step, --rollouts-per-step, or --rollouts-per-step
-    alone; what is left out is solved for.
+    Give all but one of budget, --steps, --prompts-per-step and --group-sizes: what is left out is solved for. A budget
+    is in rollouts, tokens, GPU-hours or USD. With --trainer only designs that it accepts are planned, and the block to
+    paste is printed.
 
-    Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500
+    Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500 --trainer trl
     """
+    from grpo_plan.cli.plan_json import plan_document
     from grpo_plan.cli.plan_text import print_plan
-    from grpo_plan.costs import Budget, CostModel
     from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.planning.group_size import plan_group_size
 
     pool = parse_population(population)
-    budget = Budget(
-        rollouts=optional_whole(budget_rollouts, "--budget-rollouts"),
-        steps=optional_whole(steps, "--steps"),
-        prompts_per_step=optional_whole(prompts_per_step, "--prompts-per-step"),
-        rollouts_per_step=optional_whole(rollouts_per_step, "--rollouts-per-step"),
+    sizes = parse_group_sizes(group_sizes) if group_sizes else None
+    rules = trainer.rules(costs.values.get("gpus"), estimator)
+    pilot = request.read()
+    budget, model, notes = costs.build(pilot)
+    for note in notes:
+        tell(note)
+    fit = fit_pass_rates(pilot, population=pool)
+    chosen = plan_group_size(
+        fit,
+        budget=budget,
+        objective=objective,
+        estimator=estimator,
+        kappa=parse_kappa(kappa, fit),
+        max_dead=max_dead,
+        group_sizes=sizes,
+        cost=model,
+        coherence=coherence,
+        level=level,
+        rules=rules,
+        hard_below=hard_below,
+        min_coverage=min_coverage,
+        rare_share=rare_share,
     )
-    options = {
-        "budget": budget, "objective": objective, "estimator": estimator, "kappa": parse_kappa(kappa),
-        "max_dead": max_dead, "group_sizes": parse_group_sizes(group_sizes) if group_sizes else None,
-        "cost": CostModel(prompt_rollouts=prompt_cost), "coherence": coherence, "level": level,
-    }  # fmt: skip
-    chosen = plan_group_size(fit_pass_rates(request.read(), population=pool), **options)  # type: ignore[arg-type]
+    block = trainer.block(chosen)
     if json or format is OutputFormat.JSON:
-        write_json("plan", _document(chosen, level))
+        write_json("plan", plan_document(chosen, block))
     else:
-        print_plan(chosen, level)
+        print_plan(chosen, block)
 
 
-def parse_kappa(text: str) -> tuple[float, float]:
-    """``10`` or ``1:300`` as a range.
+def parse_kappa(text: str, fit: PassRateFit | None = None) -> KappaRange:
+    """``10``, ``1:300``, or the file that a probe wrote.
 
-    >>> parse_kappa("1:300"), parse_kappa("4.5")
-    ((1.0, 300.0), (4.5, 4.5))
+    >>> parse_kappa("1:300").high, parse_kappa("4.5").value
+    (300.0, 4.5)
     """
+    from grpo_plan.planning.signal import KappaRange
+
     low, colon, high = text.partition(":")
     try:
-        return float(low), float(high) if colon else float(low)
-    except ValueError:
-        raise DomainError(f"--kappa must be a number or LO:HI, e.g. 10 or 1:300; got {text!r}.") from None
+        return KappaRange(low=float(low), high=float(high) if colon else float(low))
+    except ValueError as error:
+        if isinstance(error, DomainError):
+            raise
+    if fit is None or not Path(text).exists():
+        raise DomainError(
+            f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
+        )
+    from grpo_plan.planning.kappa_measurement import KappaMeasurement
 
-
-def _row(planned: PlannedDesign) -> dict[str, Any]:
-    from grpo_plan.cli.numbers import batch_json, dead_json
-
-    design = planned.design
-    return {
-        "group_size": design.group_size,
-        "prompts_per_step": design.prompts_per_step,
-        "steps": design.steps,
-        "rollouts_per_step": design.rollouts_per_step,
-        "dead": dead_json(planned.dead),
-        "effective_batch": batch_json(planned.batch),
-        "cost": {
-            "of": "step" if design.steps is None else "run",
-            "rollouts": design.rollouts_per_step * (design.steps or 1),
-            "rollout_equivalents": planned.cost_rollouts,
-        },
-        "signal": {
-            "progress_at_kappa_low": planned.progress_low,
-            "progress_at_kappa_high": planned.progress_high,
-            "worst_regret": planned.worst_regret,
-            "noise_to_signal": list(planned.noise_to_signal) if planned.noise_to_signal else None,
-        },
-    }
-
-
-def _document(chosen: Plan, level: float) -> dict[str, Any]:
-    from grpo_plan.cli.fit import model_json, pilot_json
-
-    kappa = chosen.kappa
-    return {
-        "objective": chosen.objective,
-        "estimator": chosen.estimator,
-        "recommended": _row(chosen.recommended),
-        "least_regret_group_size": chosen.least_regret.design.group_size,
-        "flat_range": list(chosen.flat_range),
-        "kappa": {"low": kappa.low, "high": kappa.high, "measured": kappa.measured},
-        "sensitivity": [
-            {
-                "kappa": a.kappa,
-                "group_size": a.group_size,
-                "flat_range": [a.flat_low, a.flat_high],
-                "two_stage_group_size": a.two_stage,
-            }
-            for a in chosen.sensitivity
-        ],
-        "frontier": [_row(p) for p in chosen.frontier],
-        "alternatives": [
-            {
-                "objective": a.objective,
-                "comment": a.comment,
-                **(_row(a.planned) if a.planned else {"group_size": None}),
-            }
-            for a in chosen.alternatives
-        ],
-        "binding_constraint": chosen.binding_constraint,
-        "assumptions": list(chosen.assumptions),
-        "trainer": None,
-        "pilot": pilot_json(chosen.fit, level),
-        "model": model_json(chosen.fit),
-    }
+    return KappaMeasurement.load(text).kappa_range(fit)

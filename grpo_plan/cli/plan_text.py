@@ -2,52 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from grpo_plan.cli.common import console, percent, print_table, say
 from grpo_plan.cli.fit_text import pilot_line
-from grpo_plan.cli.numbers import HUGE, chance, few, few_at_least, marked, plural, rate, short_count, with_interval
+from grpo_plan.cli.numbers import (
+    HUGE,
+    amount,
+    chance,
+    few,
+    few_at_least,
+    marked,
+    plural,
+    rate,
+    short_count,
+    with_interval,
+)
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.planning.plan import Plan, PlannedDesign
+from grpo_plan.planning.plan import Alternative, Plan, PlannedDesign
+
+if TYPE_CHECKING:
+    from grpo_plan.trainers.base import Block
 
 SHOWN_SIZES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 WORTH_A_COLUMN = 1e-4  # chance of an all-dead step
 
 
-def print_plan(chosen: Plan, level: float) -> None:
-    """Print the verdict, its reasons, the frontier, what other objectives pick, and what all of it rests on."""
+def print_plan(chosen: Plan, block: Block | None = None) -> None:
+    """Print the verdict, its reasons, the frontier, what other objectives pick, what all of it rests on, the block."""
     out = console()
-    for i, (label, text) in enumerate(_verdict(chosen, level)):
+    for i, (label, text) in enumerate(_verdict(chosen)):
         if i == 0:
             out.print(f"{label:8}{text}", style="bold", markup=False)
         else:
             say(out, text, f"{label:8}")
     out.print("\nWhy this G", style="bold")
-    for line in _reasons(chosen):
+    first, *others = _reasons(chosen)
+    say(out, first, "  ")
+    if chosen.objective == "signal" and len(chosen.frontier) > 1:
+        _print_sensitivity(out, chosen)
+    for line in others:
         say(out, line, "  ")
     out.print("\nDesigns within the budget", style="bold")
-    _print_frontier(out, chosen, level)
+    _print_frontier(out, chosen)
+    out.print("\nWhat other objectives pick", style="bold")
     for other in chosen.alternatives:
-        out.print(f"\nBy {other.objective}", style="bold")
-        pick = "No design."
-        if other.planned is not None:
-            d = other.planned.dead
-            pick = f"G = {d.group_size}, D = {with_interval(d.value, d.low, d.high)}."
-        say(out, f"{pick} {other.comment}", "  ")
+        _print_alternative(out, other)
     out.print("\nWhat this rests on", style="bold")
     for assumption in chosen.assumptions:
         say(out, assumption, "  - ")
+    if block is not None:
+        _print_block(out, block)
 
 
-def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
-    best, batch = chosen.recommended, chosen.recommended.batch
+def _print_alternative(out: Any, other: Alternative) -> None:
+    pick = "no design"
+    if other.planned is not None:
+        d = other.planned.dead
+        pick = f"G = {d.group_size}, D = {with_interval(d.value, d.low, d.high)}"
+        if other.flat_range is not None and other.flat_range[0] < other.flat_range[1]:
+            pick += f", about as good {other.flat_range[0]} to {other.flat_range[1]}"
+        elif other.runner_up is not None:
+            pick += f", next {other.runner_up}"
+    say(out, f"{pick}. {other.comment}", f"  {other.objective:14}")
+
+
+def _print_block(out: Any, block: Block) -> None:
+    held = sum(check.satisfied for check in block.checks)
+    out.print(f"\nFor {block.trainer} {block.versions} ({block.language})", style="bold", markup=False)
+    out.file.write("\n" + block.text.rstrip("\n") + "\n\n")
+    say(out, f"{held} of {plural(len(block.checks), 'rule')} of {block.trainer} hold.", "  ")
+    for note in block.notes:
+        say(out, note, "  - ")
+
+
+def _verdict(chosen: Plan) -> list[tuple[str, str]]:
+    best, batch, level = chosen.recommended, chosen.recommended.batch, chosen.level
     design, dead, mixed = best.design, best.dead, batch.mixed_groups
     run = "" if design.steps is None else f", {plural(design.steps, 'step')}"
-    used = "" if design.rollouts is None else f"; uses {design.rollouts:,}"
-    if best.cost_rollouts > design.rollouts_per_step * (design.steps or 1):
-        used += f", {best.cost_rollouts:,.0f} with the cost of prompts"
     mean_rate = chosen.fit.mean_pass_rate_interval(level)
     far = dead.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH)
     note = f"{percent(level)} interval" + (f"; {dead.status.name}: trust the interval, not the value" if far else "")
@@ -56,27 +91,79 @@ def _verdict(chosen: Plan, level: float) -> list[tuple[str, str]]:
     step = f"{plural(design.prompts_per_step, 'prompt')} a step ({plural(design.rollouts_per_step, 'rollout')})"
     lines = [
         ("Plan", f"G = {design.group_size}, {step}{run}"),
-        ("Budget", f"{chosen.binding_constraint}{used}"),
+        ("Budget", f"{chosen.binding_constraint}{_used(chosen)}"),
+        *(("", text) for text in _other_units(best)),
+        *((("Trainer", _trainer(chosen)),) if chosen.trainer else ()),
         ("Pilot", pilot_line(chosen.fit.pilot)),
         ("", f"mean pass rate {with_interval(mean_rate.value, mean_rate.low, mean_rate.high)}"),
         *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s is not FitStatus.OK),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),
-        (
-            "Mixed",
-            f"{few(mixed.mean)} of {design.prompts_per_step:,} groups a step, {mixed.p05:,.0f} to {mixed.p95:,.0f} "
-            f"in 9 of 10 steps{sure}",
-        ),
-        (
-            "",
-            f"{few(batch.live_rollouts.mean)} live rollouts a step; at this D a step is all dead with chance "
-            f"{chance(batch.dead_batch_probability)}",
-        ),
-        ("Flat", _flat(chosen)),
     ]
-    if best.noise_to_signal is not None:
-        lines.append(("NSR", _noise_to_signal(best.noise_to_signal)))
+    if chosen.cost_model.refill:
+        lines.append(("Refill", _refill(best)))
+    else:
+        lines += [
+            (
+                "Mixed",
+                f"{few(mixed.mean)} of {design.prompts_per_step:,} groups a step, {mixed.p05:,.0f} to {mixed.p95:,.0f} "
+                f"in 9 of 10 steps{sure}",
+            ),
+            (
+                "",
+                f"{few(batch.live_rollouts.mean)} live rollouts a step; at this D a step is all dead with chance "
+                f"{chance(batch.dead_batch_probability)}",
+            ),
+        ]
+    lines.append(("Flat", _flat(chosen)))
+    lines.append(("NSR", _noise_to_signal(best.noise_to_signal)))
     return lines
+
+
+def _used(chosen: Plan) -> str:
+    best = chosen.recommended
+    design, cost = best.design, best.cost
+    if design.rollouts is None:
+        return ""
+    used = f"; uses {cost.rollouts:,.0f}"
+    used += " rollouts" if chosen.cost_model.refill or "rollouts" not in chosen.binding_constraint else ""
+    if cost.rollout_equivalents > cost.rollouts * (1 + 1e-9):
+        used += f", {cost.rollout_equivalents:,.0f} with the cost of prompts"
+    return used
+
+
+def _other_units(best: PlannedDesign) -> list[str]:
+    """What the run costs in tokens, GPU-hours and USD, where that is known; with limits where D enters."""
+    parts = []
+    for name, words in (("generated_tokens", "response tokens"), ("gpu_hours", "GPU-hours"), ("usd", "USD")):
+        value = getattr(best.cost, name)
+        if value is None:
+            continue
+        ends = [getattr(c, name) for c in (best.cost_low, best.cost_high) if c is not None]
+        spread = f" ({amount(min(ends))} to {amount(max(ends))})" if len(ends) == 2 and max(ends) > min(ends) else ""
+        parts.append(f"{amount(value)}{spread} {words}")
+    if not parts:
+        return []
+    of = "a step" if best.design.steps is None else "the run"
+    return [f"{of} takes {', '.join(parts)}"]
+
+
+def _trainer(chosen: Plan) -> str:
+    checks = chosen.recommended.checks
+    text = f"{chosen.trainer}: {len(checks)} of {plural(len(checks), 'rule')} hold"
+    if chosen.refused:
+        text += f"; {plural(len(chosen.refused), 'group size')} that it or the budget refuses left out"
+    return text
+
+
+def _refill(best: PlannedDesign) -> str:
+    n, dead = best.design.prompts_per_step, best.dead
+    drawn = best.cost.groups / (best.design.steps or 1)
+    most = f"{n / (1.0 - dead.high):,.0f}" if dead.high < 1.0 else "without end"
+    return (
+        f"{n:,} mixed groups each step; draws {drawn:,.0f} prompts for them on average ({n / (1.0 - dead.low):,.0f} to "
+        f"{most}, from the limits of D). Rounds and caps: grpo-plan refill."
+    )
 
 
 def _flat(chosen: Plan) -> str:
@@ -88,7 +175,9 @@ def _flat(chosen: Plan) -> str:
     return f"G = {low} to {high} have a worst case within 10 points of the best one's; the upper end is optimistic"
 
 
-def _noise_to_signal(ends: tuple[float, float]) -> str:
+def _noise_to_signal(ends: tuple[float, float] | None) -> str:
+    if ends is None:
+        return "unknown: whether G matters at this batch needs a probe's file, or --coherence"
     low, high = ends
     span = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g} over the range of kappa"
     verdict = "below 1, G matters little" if high < 1.0 else "where it is above 1, G matters"
@@ -97,68 +186,86 @@ def _noise_to_signal(ends: tuple[float, float]) -> str:
 
 def _reasons(chosen: Plan) -> list[str]:
     best, kappa, exact = chosen.recommended, chosen.kappa, chosen.least_regret
-    if chosen.objective == "max-dead":
+    if chosen.objective != "signal":
         return [
-            "Smallest of the group sizes below whose dead fraction is at most the limit. A low dead fraction is not a "
-            "goal in itself: see what signal picks."
+            chosen.pick.comment,
+            f"What would change it: {chosen.pick.would_change}",
+            "signal, the default objective, is in the table below.",
         ]
     same = len({a.group_size for a in chosen.sensitivity}) == 1
+    where = "within the budget" if _limited(chosen) else "per unit of cost"
     if kappa.measured:
-        lines = [f"Most progress within the budget at kappa = {kappa.low:g} (estimator {chosen.estimator})."]
+        lines = [f"Most progress {where} at kappa = {kappa.value:.3g} (estimator {chosen.estimator})."]
     elif same:
-        lines = [
-            f"Best within the budget at every kappa from {kappa.low:g} to {kappa.high:g} "
-            f"(estimator {chosen.estimator})."
-        ]
-        if len({(p.design.prompts_per_step, p.design.steps) for p in chosen.frontier}) == 1 < len(chosen.frontier):
-            lines[0] += " Steps and prompts a step are fixed, so the largest group that fits is best."
+        lines = [f"Best {where} at every kappa from {kappa.low:g} to {kappa.high:g} (estimator {chosen.estimator})."]
     else:
         lines = [
             "kappa, the score noise over contrast, decides G, and rewards do not show it. Over "
             f"{kappa.low:g} to {kappa.high:g} this G loses least in the worst case: at most {best.worst_regret:.0%} "
-            f"of the progress that the best G of the table makes within the budget (estimator {chosen.estimator})."
+            f"of the progress that the best G of the table makes {where} (estimator {chosen.estimator})."
         ]
+    if same and _limited(chosen) and len(chosen.frontier) > 1:
+        if len({(p.design.prompts_per_step, p.design.steps) for p in chosen.frontier}) == 1:
+            lines[0] += " Steps and prompts a step are fixed, so the largest group that fits is best."
     if exact is not best:
         lines.append(
             f"G = {best.design.group_size} instead of {exact.design.group_size}: a rounder number, at a cost of at "
             "most 1 point."
         )
-    if kappa.measured or not same:
-        lines += [
-            f"kappa = {a.kappa:<5.3g} best G = {a.group_size}, within 10 % of it: {a.flat_low} to {a.flat_high}"
-            for a in chosen.sensitivity
-        ]
+    if chosen.pick.runner_up is not None:
+        lines.append(f"Next choice: G = {chosen.pick.runner_up}. What would change it: {chosen.pick.would_change}")
     if not same:
-        lines.append("A measured kappa would narrow this most: --kappa VALUE (docs/choosing.md, section 3).")
+        lines.append(
+            "A measured kappa would narrow this most: --kappa VALUE, or the file of a probe (docs/choosing.md, "
+            "section 3)."
+        )
     return lines
 
 
-def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
-    kappa = chosen.kappa
+def _limited(chosen: Plan) -> bool:
+    return any(p.binding for p in chosen.frontier)
+
+
+def _print_sensitivity(out: Any, chosen: Plan) -> None:
+    """The answer at each kappa, and what the pick makes there."""
+    size = chosen.recommended.design.group_size
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name in ("  kappa", "best G", "within 10 %", f"G = {size} makes ({percent(chosen.level)} interval)"):
+        table.add_column(name, no_wrap=True)
+    for answer in chosen.sensitivity:
+        low, high = chosen.progress_limits(chosen.recommended, answer.kappa)
+        share = chosen.progress_at(chosen.recommended, answer.kappa)
+        mine = "the best" if answer.group_size == size else f"{share:.2f} [{low:.2f}, {high:.2f}] of it"
+        table.add_row(f"  {answer.kappa:.3g}", str(answer.group_size), f"{answer.flat_low} to {answer.flat_high}", mine)
+    print_table(out, table)
+
+
+def _print_frontier(out: Any, chosen: Plan) -> None:
+    level = chosen.level
     special = {chosen.recommended.design.group_size, *(a.group_size for a in chosen.sensitivity)}
     special |= {a.planned.design.group_size for a in chosen.alternatives if a.planned is not None}
     shown = [p for p in chosen.frontier if p.design.group_size in SHOWN_SIZES or p.design.group_size in special]
-    steps = len({p.design.prompts_per_step for p in shown}) == 1 and shown[0].design.steps is not None
-    risky = any(p.batch.dead_batch_probability >= WORTH_A_COLUMN for p in shown)
+    columns = _columns(chosen, shown)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    names = ["G", "steps" if steps else "prompts", "dead", "mixed groups", *(["all dead"] if risky else [])]
-    names += [f"kappa {kappa.low:g}"] if kappa.measured else [f"kappa {kappa.low:g}", f"kappa {kappa.high:g}"]
-    for name in names:
+    for name in columns:
         table.add_column(name, justify="left" if name == "dead" else "right", no_wrap=True)
     for planned in shown:
-        table.add_row(*_frontier_row(planned, chosen, steps, risky))
+        table.add_row(*(cell(planned) for cell in columns.values()))
     print_table(out, table)
-    each = "steps: of the run" if steps else "prompts: a step"
     hidden = len(chosen.frontier) - len(shown)
-    each = f"{len(shown)} of {len(chosen.frontier)} group sizes; all with --json. {each}" if hidden else each
-    dead = " all dead: chance that a step has no mixed group." if risky else ""
-    say(
-        out,
-        f"{each}. dead: share of groups ({percent(level)} interval). mixed groups: mean a step (5 to 95 % of steps)."
-        f"{dead} "
-        "kappa: progress within the budget against the best G at that kappa.",
-        "  ",
-    )
+    told = {
+        "steps": "steps: of the run",
+        "prompts": "prompts: a step",
+        "dead": f"dead: share of groups ({percent(level)} interval)",
+        "mixed groups": "mixed groups: mean a step (5 to 95 % of steps)",
+        "drawn": "drawn: prompts a step, refill included, at the limits of D",
+        "all dead": "all dead: chance that a step has no mixed group",
+    }
+    notes = [f"{len(shown)} of {len(chosen.frontier)} group sizes; all with --json"] if hidden else []
+    notes += [text for name, text in told.items() if name in columns]
+    per = "within the budget" if _limited(chosen) else "per unit of cost"
+    notes.append(f"kappa: progress {per} against the best G at that kappa")
+    say(out, ". ".join(notes) + ".", "  ")
     found = {p.dead.status for p in shown}
     if FitStatus.EXTRAPOLATED in found:
         say(
@@ -168,16 +275,44 @@ def _print_frontier(out: Any, chosen: Plan, level: float) -> None:
         say(out, "! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.", "  ")
 
 
-def _frontier_row(planned: PlannedDesign, chosen: Plan, steps: bool, risky: bool) -> list[str]:
-    mixed, d, design = planned.batch.mixed_groups, planned.dead, planned.design
-    row = [
-        f"> {d.group_size}" if planned is chosen.recommended else str(d.group_size),
-        short_count(design.steps or 0 if steps else design.prompts_per_step),
-        marked(with_interval(d.value, d.low, d.high), d),
-        f"{few(mixed.mean) if mixed.mean < HUGE else short_count(mixed.mean)} "
-        f"({short_count(mixed.p05)}-{short_count(mixed.p95)})",
-    ]
-    if risky:
-        row.append(chance(planned.batch.dead_batch_probability))
-    row.append(f"{planned.progress_low:.2f}")
-    return row if chosen.kappa.measured else [*row, f"{planned.progress_high:.2f}"]
+def _columns(chosen: Plan, shown: list[PlannedDesign]) -> dict[str, Callable[[PlannedDesign], str]]:
+    """Headings and cells of the table of designs."""
+    kappa, first = chosen.kappa, shown[0].design
+    alike = len({p.design.prompts_per_step for p in shown}) == 1 and first.steps is not None
+    columns: dict[str, Callable[[PlannedDesign], str]] = {
+        "G": lambda p: ("> " if p is chosen.recommended else "") + str(p.design.group_size),
+    }
+    if alike and len({p.design.steps for p in shown}) > 1:
+        columns["steps"] = lambda p: short_count(p.design.steps or 0)
+    elif not alike or len(shown) == 1:
+        columns["prompts"] = lambda p: short_count(p.design.prompts_per_step)
+    columns["dead"] = lambda p: marked(with_interval(p.dead.value, p.dead.low, p.dead.high), p.dead)
+    if chosen.cost_model.refill:
+        columns["drawn"] = _drawn
+    else:
+        columns["mixed groups"] = _mixed
+        if any(p.batch.dead_batch_probability >= WORTH_A_COLUMN for p in shown):
+            columns["all dead"] = lambda p: chance(p.batch.dead_batch_probability)
+    if not _limited(chosen):
+        unit = next((u for u in ("usd", "gpu_hours", "tokens") if shown[0].cost.of(u) is not None), "rollouts")
+        words = {"usd": "USD", "gpu_hours": "GPU-hours"}.get(unit, unit)
+        columns[words] = lambda p: amount(p.cost.of(unit) or 0.0)
+    if kappa.measured:
+        columns[f"kappa {kappa.value:.3g}"] = lambda p: f"{1.0 - p.worst_regret:.2f}"
+    else:
+        columns[f"kappa {kappa.low:g}"] = lambda p: f"{p.progress_low:.2f}"
+        columns[f"kappa {kappa.high:g}"] = lambda p: f"{p.progress_high:.2f}"
+    return columns
+
+
+def _mixed(planned: PlannedDesign) -> str:
+    mixed = planned.batch.mixed_groups
+    mean = few(mixed.mean) if mixed.mean < HUGE else short_count(mixed.mean)
+    return f"{mean} ({short_count(mixed.p05)}-{short_count(mixed.p95)})"
+
+
+def _drawn(planned: PlannedDesign) -> str:
+    n, dead = planned.design.prompts_per_step, planned.dead
+    drawn = planned.cost.groups / (planned.design.steps or 1)
+    most = short_count(n / (1.0 - dead.high)) if dead.high < 1.0 else "no end"
+    return f"{short_count(drawn)} ({short_count(n / (1.0 - dead.low))}-{most})"

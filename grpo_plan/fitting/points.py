@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,6 +30,7 @@ from grpo_plan.pilot import PilotHistogram
 Floats = NDArray[np.float64]
 Rates = BetaPassRates | DiscretePassRates | InflatedBetaPassRates
 BLEND_LEVEL = 0.95
+THINNED_FROM = 1.5  # a law is thinned from one at most this many times larger; else it is summed afresh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,21 +173,38 @@ class PointEstimator:
 
     def group_pmf(self, g: int) -> Floats:
         """Law of the passes in groups of G; its ends are `parts`."""
-        parts = self.parts(g)
-        all_pass, all_fail = parts.all_pass or 0.0, parts.all_fail or 0.0
-        if g == 1:
-            return np.array([all_fail, all_pass])
-        if parts.method == "u-statistic":
-            h = self._usable(g)
-            counted: Floats = (h.prompts / h.total_prompts) @ subgroup_pmf(h.successes, h.rollouts, g)
-            return counted
+        return self.group_pmfs([g])[g]
+
+    def group_pmfs(self, sizes: Iterable[int]) -> dict[int, Floats]:
+        """`group_pmf` at many sizes: modelled laws are thinned from the largest one downwards (theory.md, eq. 16)."""
+        laws: dict[int, Floats] = {}
+        larger: Floats | None = None
+        for g in sorted(set(sizes), reverse=True):
+            parts = self.parts(g)
+            all_pass, all_fail = parts.all_pass or 0.0, parts.all_fail or 0.0
+            if g == 1:
+                laws[g] = np.array([all_fail, all_pass])
+                continue
+            if parts.method == "u-statistic":
+                h = self._usable(g)
+                laws[g] = (h.prompts / h.total_prompts) @ subgroup_pmf(h.successes, h.rollouts, g)
+                continue
+            if larger is None or larger.size - 1 > THINNED_FROM * g:
+                larger = self._modelled_pmf(g)
+            while larger.size - 1 > g:
+                larger = thinned(larger)
+            pmf = larger.copy()
+            inner = float(pmf[1:-1].sum())
+            if inner > 0.0:
+                pmf[1:-1] *= max(0.0, 1.0 - all_pass - all_fail) / inner
+            pmf[0], pmf[-1] = all_fail, all_pass
+            laws[g] = pmf
+        return laws
+
+    def _modelled_pmf(self, g: int) -> Floats:
         pmf = self.rates.group_pmf(g)
         if (share := self.nonparametric_share) > 0.0:
             pmf = (1.0 - share) * pmf + share * self.nonparametric.group_pmf(g)
-        inner = float(pmf[1:-1].sum())
-        if inner > 0.0:
-            pmf[1:-1] *= max(0.0, 1.0 - all_pass - all_fail) / inner
-        pmf[0], pmf[-1] = all_fail, all_pass
         return pmf
 
     def blended(self, functional: Functional, smooth: float) -> float:
@@ -230,6 +249,18 @@ class PointEstimator:
         h = self.histogram
         enough = h.rollouts >= group_size
         return PilotHistogram(rollouts=h.rollouts[enough], successes=h.successes[enough], prompts=h.prompts[enough])
+
+
+def thinned(group_pmf: Floats) -> Floats:
+    """Law of the passes when one rollout of each group is left out, shape (G,) (theory.md, eq. 16).
+
+    >>> thinned(np.array([0.25, 0.5, 0.25])).tolist()
+    [0.5, 0.5]
+    """
+    g = group_pmf.size - 1
+    k = np.arange(g)
+    smaller: Floats = group_pmf[:-1] * ((g - k) / g) + group_pmf[1:] * ((k + 1) / g)
+    return smaller
 
 
 def joined(measured: float, beyond: float, at_last: float) -> float:

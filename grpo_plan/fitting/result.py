@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -141,9 +141,15 @@ class PassRateFit:
             PilotError: The pilot does not determine it (one rollout per prompt).
         """
         g = as_one_group_size(group_size)
-        if self._points.parts(g).dead is None:
-            raise PilotError(f"The pilot does not determine groups of {g}. {self.status.sentence}")
-        return self._points.group_pmf(g)
+        return self.group_pmfs([g])[g]
+
+    def group_pmfs(self, group_sizes: Iterable[int]) -> dict[int, Floats]:
+        """`group_pmf` at many group sizes, for little more than the cost of the largest."""
+        sizes = [as_one_group_size(g) for g in group_sizes]
+        for g in sizes:
+            if self._points.parts(g).dead is None:
+                raise PilotError(f"The pilot does not determine groups of {g}. {self.status.sentence}")
+        return self._points.group_pmfs(sizes)
 
     def pass_at(self, group_size: int, level: float = 0.95) -> Estimate:
         """Share of groups of G with at least one pass (theory.md, eq. 3)."""

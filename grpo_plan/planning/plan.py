@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from grpo_plan.batches import EffectiveBatch
-from grpo_plan.costs import Design
-from grpo_plan.fitting.estimates import DeadFraction
+from grpo_plan.costs import Cost, CostModel, Design
+from grpo_plan.fitting.estimates import DeadFraction, Limits
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import KappaRange
+from grpo_plan.rules import RuleCheck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PlannedDesign:
     """One design of the frontier and what is expected of it.
 
     Attributes:
         design: Group size, prompts per step, steps.
-        cost_rollouts: Cost of the run (of a step if steps are unknown) in rollouts, fixed prompt costs included.
+        cost: What the run uses (a step, if steps are unknown), in every unit that is known.
+        cost_low: The same at the lower limit of the dead fraction; None where the cost does not depend on it.
+        cost_high: At the upper limit; None too where a refill might never end.
+        binding: Limits of the budget that one more prompt a step, or one more step, would break.
         dead: Dead fraction at this group size.
         batch: Mixed groups per step.
         progress_low: Progress relative to the best design at the low end of kappa, in [0, 1].
         progress_high: The same at the high end.
-        worst_regret: Largest shortfall from the best design over the whole range of kappa, in [0, 1].
+        worst_regret: Largest shortfall from the best design over the whole range of kappa (at the measured kappa, if
+            there is one), in [0, 1].
         noise_to_signal: Variance of a step's gradient over its squared mean at the low and the high end of kappa
             (theory.md, eq. 26); None unless the coherence was given.
+        mixed_groups_per_cost: Expected mixed groups per unit of cost, relative to the best design, in [0, 1].
+        coverage: Chance that a group of a hard prompt holds a pass; None where the pilot cannot tell.
+        rare_mode_miss: Share of groups that are mixed but show no answer of a rare mode.
+        checks: The trainer's rules on this design; empty without a trainer.
     """
 
     design: Design
-    cost_rollouts: float
+    cost: Cost
+    cost_low: Cost | None
+    cost_high: Cost | None
+    binding: tuple[str, ...]
     dead: DeadFraction
     batch: EffectiveBatch = field(repr=False)
     progress_low: float
     progress_high: float
     worst_regret: float
     noise_to_signal: tuple[float, float] | None
+    mixed_groups_per_cost: float
+    coverage: float | None
+    rare_mode_miss: float
+    checks: tuple[RuleCheck, ...] = ()
+
+    @property
+    def cost_rollouts(self) -> float:
+        """Cost of the run (of a step if steps are unknown) in rollouts, fixed prompt costs included."""
+        return self.cost.rollout_equivalents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,35 +77,53 @@ class KappaAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Alternative:
-    """What another objective picks; ``planned`` is None when no design of the frontier satisfies it."""
+    """What one objective picks.
+
+    Attributes:
+        objective: Its name.
+        planned: The design that it picks; None when no design of the frontier satisfies it.
+        comment: Why this one, and what to think of it.
+        flat_range: Group sizes that it holds about as good; None where it has no such thing.
+        runner_up: Group size that it would pick next; None if there is no other.
+        would_change: What would change its pick.
+    """
 
     objective: str
     planned: PlannedDesign | None
     comment: str
+    flat_range: tuple[int, int] | None = None
+    runner_up: int | None = None
+    would_change: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
     """A recommended design, the frontier it was chosen from, and what the choice rests on.
 
     Attributes:
         objective: Name of the objective that chose ``recommended``.
         recommended: The chosen design.
+        pick: How the objective came to it.
         least_regret: The design of least worst regret; ``recommended`` may be a rounder one within 1 point of it.
         frontier: Every feasible design, by rising group size.
         alternatives: What the other objectives pick.
         flat_range: Group sizes about as good as the best (theory.md, eq. 28): within 10 % of it at a given kappa; over
             a range of kappa, with a worst regret at most 10 points above the least possible.
-        sensitivity: The answer at the ends and the middle of the kappa range.
+        sensitivity: The answer at the ends and the middle of the kappa range, or at a measured kappa and its limits.
         kappa: The range planned for.
         estimator: Advantage estimator planned for.
+        coherence: Mean cosine between the gradients of two prompts that was planned with.
+        cost_model: What groups cost.
         binding_constraint: What limits every design.
+        refused: Group sizes that the trainer's rules leave out, with the reason.
         assumptions: What the plan takes for granted, gravest first.
+        trainer: Whose rules the designs obey; None without a trainer.
         fit: The fit that was planned on.
     """
 
     objective: str
     recommended: PlannedDesign
+    pick: Alternative
     least_regret: PlannedDesign
     frontier: tuple[PlannedDesign, ...] = field(repr=False)
     alternatives: tuple[Alternative, ...]
@@ -90,6 +131,67 @@ class Plan:
     sensitivity: tuple[KappaAnswer, ...]
     kappa: KappaRange
     estimator: str
+    coherence: float
+    cost_model: CostModel
     binding_constraint: str
+    refused: tuple[str, ...]
     assumptions: tuple[str, ...]
+    trainer: str | None
     fit: PassRateFit = field(repr=False)
+    _groups: tuple[float, ...] = field(repr=False)
+    _shares: tuple[tuple[float, ...], ...] = field(repr=False)
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the limits."""
+        return self.recommended.dead.level
+
+    def progress_limits(self, planned: PlannedDesign, kappa: float) -> Limits:
+        """Confidence limits of a design's progress relative to the best design at ``kappa`` (theory.md, eq. 71).
+
+        ``(1, 1)`` for the best itself.
+        """
+        key = self._index[id(planned)], float(kappa)
+        if key not in self._limits:
+            self._limits[key] = progress_limits(
+                self.fit,
+                sizes=[p.design.group_size for p in self.frontier],
+                groups=self._groups,
+                which=key[0],
+                estimator=self.estimator,
+                kappa=key[1],
+                coherence=self.coherence,
+                level=self.level,
+            )
+        return self._limits[key]
+
+    def progress_at(self, planned: PlannedDesign, kappa: float) -> float:
+        """A design's progress relative to the best design, in [0, 1], at a kappa of ``sensitivity``."""
+        column = [answer.kappa for answer in self.sensitivity].index(float(kappa))
+        return self._shares[self._index[id(planned)]][column]
+
+    @cached_property
+    def _index(self) -> dict[int, int]:
+        return {id(planned): i for i, planned in enumerate(self.frontier)}
+
+    @cached_property
+    def _limits(self) -> dict[tuple[int, float], Limits]:
+        return {}
+
+    def __str__(self) -> str:
+        """The verdict in a few lines; the command prints the whole page."""
+        best, d = self.recommended, self.recommended.dead
+        design, mixed = best.design, best.batch.mixed_groups
+        steps = "" if design.steps is None else f", {design.steps:,} steps"
+        low, high = self.flat_range
+        known = "unknown" if d.value is None else f"{d.value:.3f}"
+        ends = "the measured kappa" if self.kappa.measured else f"kappa from {self.kappa.low:g} to {self.kappa.high:g}"
+        return "\n".join(
+            (
+                f"G = {design.group_size}, {design.prompts_per_step:,} prompts a step{steps} (by {self.objective})",
+                f"dead {known} [{d.low:.3f}, {d.high:.3f}], {d.status.name}; mixed groups a step {mixed.mean:,.0f} "
+                f"({mixed.p05:,.0f} to {mixed.p95:,.0f})",
+                f"about as good: G = {low} to {high}, for {ends}",
+                f"limited by {self.binding_constraint}",
+            )
+        )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_positive, as_probability
-from grpo_plan.advantages import Estimator
+from grpo_plan.advantages import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.result import PassRateFit
 
@@ -21,14 +21,20 @@ KAPPA_POINTS = 41
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KappaRange:
-    """Score noise over contrast, known up to a range; ``low == high`` for a measured value.
+    """Score noise over contrast: a range that it is taken to lie in, or a measured value with its interval.
 
     Kappa cannot be read off rewards: it is the squared norm of the part of a rollout's score that carries no
     reward information, over the squared slope of the gradient norm in p (1 - p). It grows with response length.
+
+    Attributes:
+        low: Low end of the range, or of the interval of ``value``.
+        high: High end.
+        value: The measured value; None if only a range is known. A range of one value counts as measured.
     """
 
     low: float
     high: float
+    value: float | None = None
 
     def __post_init__(self) -> None:
         """Check the range."""
@@ -40,53 +46,41 @@ class KappaRange:
             raise DomainError(f"kappa must be at most {MAX_KAPPA:g}; got {high:g}.")
         if low > high:
             raise DomainError(f"kappa must be LO:HI with LO <= HI; got {low:g}:{high:g}.")
+        value = low if self.value is None and low == high else self.value
+        if value is not None:
+            value = as_positive(value, "kappa", allow_zero=True)
+            if not low <= value <= high:
+                raise DomainError(f"kappa must lie in its interval {low:g}:{high:g}; got {value:g}.")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        object.__setattr__(self, "value", value)
 
     @property
     def measured(self) -> bool:
-        """Whether one value was given."""
-        return self.low == self.high
+        """Whether one value is planned for."""
+        return self.value is not None
 
     def grid(self) -> Floats:
-        """Values to plan for, geometrically spaced."""
-        if self.measured:
+        """Values to plan for, rising: the measured one alone, or the range in geometric steps."""
+        return self._spaced() if self.value is None else np.array([self.value])
+
+    def shown(self) -> Floats:
+        """Values whose answer is reported: low end, middle (or measured value), high end; no value twice."""
+        grid = self._spaced()
+        middle = grid[grid.size // 2] if self.value is None else self.value
+        return np.unique([self.low, middle, self.high])
+
+    def _spaced(self) -> Floats:
+        if self.low == self.high:
             return np.array([self.low])
-        start = max(self.low, self.high * 1e-6)
-        grid = np.geomspace(start, self.high, KAPPA_POINTS)
+        grid = np.geomspace(max(self.low, self.high * 1e-6), self.high, KAPPA_POINTS)
         grid[0] = self.low
         return grid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMoments:
-    """Means over prompts of one group's estimate, in units of h and S (theory.md, eq. 25).
-
-    Attributes:
-        signal: E[t], in [0, 1].
-        signal_square: E[t**2]; contains the chance that the group is dead.
-        noise: E[v].
-    """
-
-    signal: float
-    signal_square: float
-    noise: float
-
-    def variance(self, kappa: Floats, coherence: float) -> Floats:
-        """Variance of one group's gradient over ``h**2``: ``E[t**2] + kappa E[v] - rho E[t]**2``."""
-        value: Floats = self.signal_square + kappa * self.noise - coherence * self.signal**2
-        return value
-
-
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
     """Moments of the estimate of one group, from the law of its passes alone."""
-    pmf = fit.group_pmf(group_size)
-    signal = estimator.signal(group_size)
-    return GroupMoments(
-        signal=float(pmf @ signal),
-        signal_square=float(pmf @ signal**2),
-        noise=float(pmf @ estimator.noise(group_size)),
-    )
+    return estimator.moments(fit.group_pmf, group_size)
 
 
 def as_coherence(coherence: float) -> float:
@@ -134,8 +128,7 @@ def two_stage_group_size(
     if fit.family == "auto" and fit.max_measured_group_size < 4:
         return None
     pmf = fit.group_pmf(4)
-    pq = float(pmf @ np.array([0.0, 1 / 4, 1 / 3, 1 / 4, 0.0]))  # k (4 - k) / (4 * 3)
-    ppqq = float(pmf[2]) / 6.0  # C(4, 2) p**2 q**2
+    pq, ppqq = float(pmf @ PAIRS_OF_FOUR), float(pmf @ TWO_PAIRS_OF_FOUR)
     spread = ppqq - coherence * pq**2
     if spread <= 0.0 or pq <= 0.0:
         return None

@@ -2,5 +2,6 @@
 
 from grpo_plan.readers.independence_reader import read_independence
 from grpo_plan.readers.pilot_reader import read_pilot
+from grpo_plan.readers.throughput_reader import read_throughput
 
-__all__ = ["read_independence", "read_pilot"]
+__all__ = ["read_independence", "read_pilot", "read_throughput"]

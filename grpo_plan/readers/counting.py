@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 KEYS = ("prompt", "stratum", "temperature", "policy")
-SUMS = ("n", "k", "tokens", "token_rows")
+TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_tokens", "fail_token_rows")
+SUMS = ("n", "k", *TOKEN_SUMS)
 COMPACT_ROWS = 1_000_000
 FEW_LEVELS = 6
 Place = Callable[[int], str]
@@ -99,9 +100,7 @@ class Tally:
         several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
         if several:
             notes.append(f"{name}: {several:,} prompt names occur in several strata or temperatures; counted apart.")
-        tokens = cells.select(
-            pl.when(pl.col("token_rows") > 0).then(pl.col("tokens") / pl.col("token_rows"))
-        ).to_series()
+        lengths = {name: _mean_tokens(cells, name) for name in ("tokens", "pass_tokens", "fail_tokens")}
         return self._from_counts(
             name,
             cells["k"].to_numpy(),
@@ -109,7 +108,9 @@ class Tally:
             prompt_id=cells["prompt"].to_list(),
             stratum=_unless_null(cells["stratum"]),
             temperature=None if cells["temperature"].null_count() == cells.height else cells["temperature"].to_numpy(),
-            response_tokens=None if tokens.null_count() == cells.height else tokens.to_numpy(),
+            response_tokens=lengths["tokens"],
+            pass_tokens=lengths["pass_tokens"],
+            fail_tokens=lengths["fail_tokens"],
             dropped=dict(self.dropped),
             notes=tuple(notes),
         )
@@ -120,6 +121,14 @@ class Tally:
             return Pilot.from_counts(*arguments, **options)
         except PilotError as error:
             raise PilotFormatError(f"{name}: {error}") from None
+
+
+def _mean_tokens(cells: pl.DataFrame, name: str) -> NDArray[np.float64] | None:
+    """Mean length of each cell, NaN where there is none; None if no cell has one."""
+    rows = cells[f"{name.removesuffix('s')}_rows"].to_numpy()
+    if not rows.any():
+        return None
+    return np.where(rows > 0, cells[name].to_numpy() / np.maximum(rows, 1), np.nan)
 
 
 def _with_single_values(cells: pl.DataFrame) -> pl.DataFrame:
@@ -180,6 +189,11 @@ def long_cells(
             "pass/fail word (true/false, C/I). Name another column with --reward-column."
         ) from None
     scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
+    lengths: dict[str, pl.Series] = {}
+    if "response_tokens" in columns:
+        lengths["tokens"] = _number_series(columns["response_tokens"], len(rewards))
+        single = columns.get("split_tokens")  # of rows whose length is that of the rollout, not of the prompt
+        lengths["own"] = lengths["tokens"] if single is None else _number_series(single, len(rewards))
     frame = pl.DataFrame(
         {
             "prompt": _text_series(columns["prompt"], len(rewards)),
@@ -188,7 +202,7 @@ def long_cells(
             "policy": _text_series(columns.get("policy"), len(rewards)),
             "scored": scored,
             "passed": passed,
-            "tokens": _number_series(columns.get("response_tokens"), len(rewards)),
+            **lengths,
         }
     )
     unnamed = frame["prompt"].is_null()
@@ -200,12 +214,32 @@ def long_cells(
         frame = frame.filter(~unnamed)
     missing = int((~scored).sum()) - infinite
     tally.dropped.update(nonzero(non_finite_reward=infinite, missing_reward=missing))
-    return frame.group_by(KEYS, maintain_order=True).agg(
+    counts = (
         pl.col("scored").sum().cast(pl.Int64).alias("n"),
         pl.col("passed").sum().cast(pl.Int64).alias("k"),
-        pl.col("tokens").sum(),
-        pl.col("tokens").count().cast(pl.Int64).alias("token_rows"),
     )
+    if not lengths:
+        return with_token_sums(frame.group_by(KEYS, maintain_order=True).agg(*counts))
+    right = pl.when(pl.col("passed")).then(pl.col("own"))
+    wrong = pl.when(pl.col("scored") & ~pl.col("passed")).then(pl.col("own"))
+    means = {"token": pl.col("tokens"), "pass_token": right, "fail_token": wrong}
+    cells = frame.group_by(KEYS, maintain_order=True).agg(
+        *counts,
+        *(length.sum().alias(f"{name}s") for name, length in means.items()),
+        *(length.count().cast(pl.Int64).alias(f"{name}_rows") for name, length in means.items()),
+    )
+    return cells.select(*KEYS, *SUMS)
+
+
+def with_token_sums(cells: pl.DataFrame) -> pl.DataFrame:
+    """Cells with every sum of lengths, 0 where there is none."""
+    import polars as pl
+
+    kinds = {c: pl.Int64 if c.endswith("rows") else pl.Float64 for c in TOKEN_SUMS}
+    sums = (
+        (pl.col(c).cast(kind) if c in cells.columns else pl.lit(0, dtype=kind).alias(c)) for c, kind in kinds.items()
+    )
+    return cells.select(*KEYS, "n", "k", *sums)
 
 
 def wide_cells(
@@ -259,7 +293,7 @@ def wide_cells(
         tally.dropped.update(missing_prompt=unnamed)
         frame = frame.filter(pl.col("prompt").is_not_null())
     tally.repeated_rows = True
-    return frame
+    return with_token_sums(frame.with_columns(pl.col("tokens").fill_null(0.0)))
 
 
 def _plain_counts(n: Sequence[Any], k: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:

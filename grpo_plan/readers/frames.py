@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
-from grpo_plan.readers.counting import KEYS, ReadOptions, Tally, needs_threshold, nonzero
+from grpo_plan.readers.counting import KEYS, TOKEN_SUMS, ReadOptions, Tally, needs_threshold, nonzero, with_token_sums
 from grpo_plan.readers.jsonlines import BATCH_ROWS, SAMPLE_ROWS, count_columns
 from grpo_plan.readers.values import (
     FAIL_WORDS,
@@ -168,7 +168,6 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
     infinite = value.is_in([float("inf"), float("-inf")]).fill_null(False)
     passed = (value == 1.0) if options.pass_threshold is None else (value >= options.pass_threshold)
     odd = scored & (value != 0.0) & (value != 1.0)
-    tokens = nw.col(roles.response_tokens).cast(nw.Float64) if roles.response_tokens else nw.lit(None).cast(nw.Float64)
     keys = {
         "prompt": roles.prompt,
         "stratum": roles.stratum,
@@ -184,10 +183,9 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
         nw.col(ODD_TEXT).fill_null(False).cast(nw.Int64).alias("odd_text"),
         infinite.cast(nw.Int64).alias("infinite"),
         nw.lit(1).cast(nw.Int64).alias("rows"),
-        tokens.alias("tokens"),
-        (~tokens.is_null()).cast(nw.Int64).alias("token_rows"),
+        *_lengths(roles.response_tokens, scored, passed),
     )
-    sums = ["n", "k", "odd", "odd_text", "infinite", "rows", "tokens", "token_rows"]
+    sums = ["n", "k", "odd", "odd_text", "infinite", "rows", *(TOKEN_SUMS if roles.response_tokens else ())]
     cells = _polars(flat.group_by(list(used)).agg(*(nw.col(c).sum() for c in sums)))
     if int(cells["odd_text"].sum()):
         if roles.reward is not None and isinstance(frame, nw.LazyFrame):
@@ -204,6 +202,20 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
         raise needs_threshold(name, str(roles.reward), first, seen)
     _take(cells, total, tally)
     return True
+
+
+def _lengths(column: str | None, scored: Any, passed: Any) -> list[Any]:
+    """Length of each rollout and whether it has one: of all, of right and of wrong ones; nothing without a column."""
+    import narwhals as nw
+
+    if column is None:
+        return []
+    length = nw.col(column).cast(nw.Float64)
+    known = length.is_finite().fill_null(False)
+    right = (known & scored & passed).fill_null(False)
+    kinds = {"token": known, "pass_token": right, "fail_token": known & scored & ~right}
+    sums = [nw.when(kind).then(length).otherwise(nw.lit(0.0)).alias(f"{name}s") for name, kind in kinds.items()]
+    return sums + [kind.cast(nw.Int64).alias(f"{name}_rows") for name, kind in kinds.items()]
 
 
 def _key(column: str, *, number: bool) -> Any:
@@ -238,7 +250,7 @@ def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
     # engines return groups in any order: sort, so that one input always gives one Pilot
     cells = cells.with_columns(absent).sort(KEYS)
     if cells.height:
-        tally.add(cells.select(*KEYS, "n", "k", pl.col("tokens").cast(pl.Float64), "token_rows"))
+        tally.add(with_token_sums(cells))
 
 
 def _filtered(frame: Frame, column: str, wanted: Sequence[str]) -> Frame:

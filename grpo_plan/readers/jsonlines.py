@@ -266,7 +266,12 @@ def flatten_lists(
         if role in columns:
             flat[role] = [columns[role][i] for i in row_of]
     if "response_tokens" in columns:
+        refuse_other_lengths(columns, "response_tokens", place, str(roles.response_tokens))
         flat["response_tokens"] = spread(columns["response_tokens"], row_of)
+        lists = [list_of(value) is not None for value in columns["response_tokens"]]
+        flat["split_tokens"] = [
+            value if lists[i] else None for i, value in zip(row_of, flat["response_tokens"], strict=True)
+        ]
     return flat, row_of
 
 

@@ -15,12 +15,15 @@ FLAT_SHARE = sp.Rational(9, 10)
 
 
 def pass_advantage(estimator: str, passes: Any, group_size: Any) -> Expr:
-    """Advantage of a pass in a mixed group; grpo divides by the population std (theory.md, eq. 24)."""
+    """Advantage of a pass in a mixed group; grpo divides by the group's population std (theory.md, eq. 24)."""
     k, g = exact(passes), exact(group_size)
     table = {
         "grpo": lambda: sp.sqrt((g - k) / k),
         "dr_grpo": lambda: (g - k) / g,
         "rloo": lambda: (g - k) / (g - 1),
+        "grpo_sample": lambda: sp.sqrt((g - k) / k * (g - 1) / g),
+        "grpo_batch": lambda: (g - k) / g,
+        "maxrl": lambda: (g - k) / k,
     }
     return table[estimator]()
 

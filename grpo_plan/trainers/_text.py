@@ -15,11 +15,11 @@ _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
-def counted(design: Design, unit: str) -> str:
-    """First line of a block: the design, and what the trainer's batch size counts."""
-    steps = "" if design.steps is None else f", {design.steps} steps"
-    size = f"{design.prompts_per_step} prompts x {design.group_size} rollouts a step"
-    return f"# {size}{steps}; {unit}"
+def counted(versions: str, design: Design, unit: str) -> str:
+    """First lines of a block: whose it is, the design, and what the trainer's batch sizes count."""
+    steps = "" if design.steps is None else f", {design.steps:,} steps"
+    size = f"{design.prompts_per_step:,} prompts x {design.group_size:,} rollouts"
+    return f"# {versions}\n# {size} = {design.rollouts_per_step:,} rollouts a step{steps}\n# {unit}"
 
 
 def shell(launcher: str, lines: Iterable[tuple[str, ...]], comment: str) -> str:

@@ -100,6 +100,7 @@ class Trainer:
         title: How it calls itself.
         versions: Versions that the blocks are written for, oldest change first, e.g. ("0.28", "1.16").
         evidence: How the keys and rules are known: "run", "source" or "documentation", with the version.
+        estimators: Advantage estimators that a block of this trainer can express.
         rules: ``(hardware, version) -> rules``.
         block: ``(recipe, hardware, version) -> block``.
     """
@@ -108,5 +109,6 @@ class Trainer:
     title: str
     versions: tuple[str, ...]
     evidence: str
+    estimators: tuple[str, ...] = ("grpo", "dr_grpo", "rloo")
     rules: Callable[[Hardware, str | None], DesignRules]
     block: Callable[[Recipe, Hardware, str | None], Block]

@@ -52,6 +52,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             "trainer.max_steps": design.steps,
         }
     )
+    versions = f"EasyR1, source of {DATE}"
     notes = [
         "On-policy: worker.actor.global_batch_size is the whole batch (both count prompts), one optimiser step a "
         "generation.",
@@ -64,10 +65,10 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         ),
         *hardware_notes(hardware, "micro_batch_size_per_device_for_update", micro),
     ]
-    comment = counted(design, "data.rollout_batch_size and worker.actor.global_batch_size count prompts")
+    comment = counted(versions, design, "data.rollout_batch_size and worker.actor.global_batch_size count prompts")
     return Block(
         trainer="easyr1",
-        versions=f"source of {DATE}",
+        versions=versions,
         language="shell",
         text=shell(LAUNCHER, overrides(settings), comment),
         settings=settings,
@@ -113,6 +114,7 @@ TRAINER = Trainer(
     title="EasyR1",
     versions=(DATE,),
     evidence=f"source {DATE}",
+    estimators=("grpo", "dr_grpo", "rloo"),
     rules=rules,
     block=block,
 )

@@ -48,6 +48,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             "policy.generation.max_new_tokens": recipe.max_response_tokens,
         }
     )
+    versions = f"NeMo-RL 0.6 and newer (read up to {NEWEST})"
     notes = [
         "On-policy: train_global_batch_size, which counts rollouts, is the whole step: one optimiser step a "
         "generation.",
@@ -68,9 +69,11 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     ]
     return Block(
         trainer="nemo-rl",
-        versions="0.6 and later",
+        versions=versions,
         language="yaml",
-        text=yaml(settings, counted(design, "num_prompts_per_step counts prompts, train_global_batch_size rollouts")),
+        text=yaml(
+            settings, counted(versions, design, "num_prompts_per_step counts prompts, train_global_batch_size rollouts")
+        ),
         settings=settings,
         checks=rules(hardware, version).checks(design),
         notes=tuple(notes),
@@ -124,6 +127,7 @@ TRAINER = Trainer(
     title="NeMo-RL",
     versions=("0.6",),
     evidence="source 0.6.0",
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

@@ -43,6 +43,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     )
     if refill is not None:
         settings |= {"active_sampling": "true", "filter_zero_std_samples": "true"}
+    versions = f"open-instruct, source of {DATE}"
     notes = [
         "One optimiser step a generation (num_epochs and num_mini_batches are 1); open-instruct generates while it "
         "trains, and async_steps (8 unless set) bounds how far ahead.",
@@ -58,10 +59,10 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     if hardware.micro_batch is not None:
         notes.append("per_device_train_batch_size counts packs, not rollouts: the micro-batch is not set.")
     notes.append("A passed check gives a reward of 10 (verification_reward); the plan does not change with the scale.")
-    comment = counted(design, "num_unique_prompts_rollout counts prompts, total_episodes rollouts")
+    comment = counted(versions, design, "num_unique_prompts_rollout counts prompts, total_episodes rollouts")
     return Block(
         trainer="open-instruct",
-        versions=f"source of {DATE}",
+        versions=versions,
         language="shell",
         text=shell(LAUNCHER, flags(settings), comment),
         settings=settings,
@@ -99,6 +100,7 @@ TRAINER = Trainer(
     title="open-instruct",
     versions=(DATE,),
     evidence=f"source {DATE}",
+    estimators=("grpo", "dr_grpo", "rloo"),
     rules=rules,
     block=block,
 )

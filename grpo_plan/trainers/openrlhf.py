@@ -74,6 +74,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         settings["algo.dynamic_filtering_range"] = (0, 1)
     if not dotted:
         settings = {_flat(key, numbers): value for key, value in settings.items()}
+    versions = f"OpenRLHF 0.10.2 and newer (read up to {NEWEST})" if dotted else "OpenRLHF 0.8.11 to 0.10.1"
     notes = [
         "On-policy: the train batch, which counts rollouts, is the whole rollout batch, which counts prompts; one "
         "optimiser step a generation.",
@@ -89,9 +90,9 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         units = "rollout_batch_size counts prompts, train_batch_size rollouts"
     return Block(
         trainer="openrlhf",
-        versions="0.10.2 and later" if dotted else "0.8.11 to 0.10.1",
+        versions=versions,
         language="shell",
-        text=shell(LAUNCHER, flags(settings), counted(design, units)),
+        text=shell(LAUNCHER, flags(settings), counted(versions, design, units)),
         settings=settings,
         checks=rules(hardware, version).checks(design),
         notes=tuple(notes),
@@ -156,6 +157,7 @@ TRAINER = Trainer(
     title="OpenRLHF",
     versions=("0.8.11", "0.10.2", "0.11.2"),
     evidence="run 0.11.2, 0.10.2, 0.10.1, 0.8.11 (its argument parser and, from 0.10.1, its checks, without a GPU)",
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

@@ -29,6 +29,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     numbers = _numbers(version)
     design, current = recipe.design, numbers >= (0, 8)
     settings, refill_notes = (_current if current else _older)(recipe)
+    versions = f"prime-rl 0.8 and newer (read up to {NEWEST})" if current else "prime-rl 0.3 to 0.5"
     notes = [
         "One optimiser step a batch. prime-rl generates while it trains, so rollouts may come from older weights: "
         + (
@@ -47,9 +48,11 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     ]
     return Block(
         trainer="prime-rl",
-        versions="0.8 and later" if current else "0.3 to 0.5",
+        versions=versions,
         language="toml",
-        text=toml(settings, counted(design, "orchestrator.batch_size counts rollouts"), arrays=frozenset({SOURCE})),
+        text=toml(
+            settings, counted(versions, design, "orchestrator.batch_size counts rollouts"), arrays=frozenset({SOURCE})
+        ),
         settings=settings,
         checks=rules(hardware, version).checks(design),
         notes=tuple(notes),
@@ -140,6 +143,7 @@ TRAINER = Trainer(
     title="prime-rl",
     versions=("0.3", "0.8"),
     evidence="source 0.8 (2026-08-21); source of the tags 0.3 to 0.5",
+    estimators=("grpo", "dr_grpo", "rloo", "maxrl"),  # grpo: with a note
     rules=rules,
     block=block,
 )

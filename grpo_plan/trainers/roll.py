@@ -67,6 +67,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             "actor_infer.generating_args.temperature": recipe.temperature,
         }
     )
+    versions = f"ROLL, source of {DATE}"
     notes = [
         "On-policy: gradient accumulation takes up all rollouts of a step, one optimiser step a generation; "
         "rollout_batch_size counts prompts, though its help says samples.",
@@ -76,9 +77,9 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     ]
     return Block(
         trainer="roll",
-        versions=f"source of {DATE}",
+        versions=versions,
         language="yaml",
-        text=yaml(settings, counted(design, "rollout_batch_size counts prompts")),
+        text=yaml(settings, counted(versions, design, "rollout_batch_size counts prompts")),
         settings=settings,
         checks=rules(hardware, version).checks(design),
         notes=tuple(notes),
@@ -115,6 +116,7 @@ TRAINER = Trainer(
     title="ROLL",
     versions=(DATE,),
     evidence=f"source {DATE}",
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

@@ -59,6 +59,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             "generator.sampling_params.max_generate_length": recipe.max_response_tokens,
         }
     )
+    versions = f"SkyRL 0.3 and newer (read up to {NEWEST})"
     notes = [
         "On-policy: policy_mini_batch_size is the whole batch (both count prompts), one optimiser step a generation.",
         *_estimator_notes(recipe.estimator),
@@ -71,10 +72,10 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *hardware_notes(hardware, "trainer.micro_train_batch_size_per_gpu", micro),
         *newer_note(numbers, title="SkyRL", newest=NEWEST),
     ]
-    comment = counted(design, "train_batch_size and policy_mini_batch_size count prompts")
+    comment = counted(versions, design, "train_batch_size and policy_mini_batch_size count prompts")
     return Block(
         trainer="skyrl",
-        versions="0.3 and later",
+        versions=versions,
         language="shell",
         text=shell(LAUNCHER, overrides(settings), comment),
         settings=settings,
@@ -113,6 +114,7 @@ TRAINER = Trainer(
     title="SkyRL",
     versions=("0.3", "0.4"),
     evidence="run 0.3.0 (its field names and batch checks, without a GPU); source 0.4.0",
+    estimators=("grpo", "dr_grpo", "rloo", "maxrl", "grpo_batch"),
     rules=rules,
     block=block,
 )

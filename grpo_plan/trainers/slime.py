@@ -67,6 +67,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     )
     unknown = f"slime offers no estimator '{recipe.estimator}': the block sets grpo, which is not what was planned."
     note = _NOTES.get(recipe.estimator) if recipe.estimator in _OFFERS else unknown
+    versions = f"slime 0.3 and newer (read up to {NEWEST})"
     notes = [
         "On-policy: --global-batch-size, which counts rollouts, is the whole rollout batch, which counts prompts; one "
         "optimiser step a generation.",
@@ -75,10 +76,10 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *hardware_notes(hardware, "--micro-batch-size", micro),
         *newer_note(numbers, title="slime", newest=NEWEST),
     ]
-    comment = counted(design, "--rollout-batch-size counts prompts, --global-batch-size rollouts")
+    comment = counted(versions, design, "--rollout-batch-size counts prompts, --global-batch-size rollouts")
     return Block(
         trainer="slime",
-        versions="0.3 and later",
+        versions=versions,
         language="shell",
         text=shell(LAUNCHER, flags(settings), comment),
         settings=settings,
@@ -104,6 +105,7 @@ TRAINER = Trainer(
     title="slime",
     versions=("0.3",),
     evidence="source 0.3.1 (2026-08-21)",
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

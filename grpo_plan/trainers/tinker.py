@@ -30,10 +30,11 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             "remove_constant_reward_groups": None if refill is None else True,
         }
     )
+    versions = f"tinker-cookbook 0.6 and newer (read up to {NEWEST})"
     parts = [
         python(
             dataset,
-            counted(design, "batch_size counts groups, one a prompt") + "\n# for your RLDatasetBuilder",
+            counted(versions, design, "batch_size counts groups, one a prompt") + "\n# for your RLDatasetBuilder",
             "dataset",
         ),
         python(config, "# for tinker_cookbook.rl.train.Config", "config"),
@@ -65,7 +66,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         notes.append("The service trains: a micro-batch has no key, and none is set.")
     return Block(
         trainer="tinker",
-        versions="0.6 and later",
+        versions=versions,
         language="python",
         text="\n".join(parts),
         settings={**dataset, **config},
@@ -90,6 +91,7 @@ TRAINER = Trainer(
     title="tinker-cookbook",
     versions=("0.6",),
     evidence="source 0.6.1 (field names checked against its own classes)",
+    estimators=("grpo", "dr_grpo", "rloo"),  # grpo: with a note
     rules=rules,
     block=block,
 )

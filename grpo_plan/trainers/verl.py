@@ -78,6 +78,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             "trainer.total_training_steps": design.steps,
         }
     )
+    versions = f"verl 0.9 and newer (read up to {NEWEST})" if v1 else "verl 0.5 to 0.8"
     notes = [
         "On-policy: ppo_mini_batch_size, which counts prompts, is the whole batch: one optimiser step a generation.",
         "algorithm.adv_estimator is gae unless set.",
@@ -88,10 +89,10 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *newer_note(numbers, title="verl", newest=NEWEST),
     ]
     launcher = DAPO if recipe.refill is not None and not v1 else MAIN
-    comment = counted(design, "data.train_batch_size and ppo_mini_batch_size count prompts")
+    comment = counted(versions, design, "data.train_batch_size and ppo_mini_batch_size count prompts")
     return Block(
         trainer="verl",
-        versions="0.9 and later" if v1 else "0.5 to 0.8",
+        versions=versions,
         language="shell",
         text=shell(launcher, overrides(settings, capital=True), comment),
         settings=settings,
@@ -136,6 +137,7 @@ TRAINER = Trainer(
     title="verl",
     versions=("0.5", "0.9", "0.9.1"),
     evidence="run 0.9.1, 0.9.0, 0.8.0 (hydra configuration and batch checks, without a GPU); source of the DAPO recipe",
+    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
     rules=rules,
     block=block,
 )

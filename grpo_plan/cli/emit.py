@@ -1,0 +1,169 @@
+"""``grpo-plan emit``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import (
+    FormatOption,
+    JsonOption,
+    OutputFormat,
+    one_line,
+    optional_whole,
+    parse_whole,
+    tell,
+    write_json,
+)
+from grpo_plan.errors import DomainError, PlanFormatError
+
+if TYPE_CHECKING:
+    from grpo_plan.costs import Design
+    from grpo_plan.trainers.base import Block, Refilling
+
+Whole = str | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(emit)
+
+
+def emit(
+    plan: Annotated[
+        str | None, typer.Argument(metavar="[PLAN]", help="JSON of grpo-plan plan --json, or - for stdin.")
+    ] = None,
+    trainer: Annotated[str | None, typer.Option(help="trl, verl, openrlhf, ...; a wrong name prints the list.")] = None,
+    trainer_version: Annotated[
+        str | None, typer.Option(metavar="V", help="Version of the trainer, e.g. 1.16. Default: the newest known.")
+    ] = None,
+    gpus: Annotated[Whole, typer.Option(metavar="N", help="Data-parallel GPUs that train.")] = "1",
+    micro_batch: Annotated[
+        Whole, typer.Option(metavar="N", help="Rollouts per GPU in one pass. Default: chosen, and said.")
+    ] = None,
+    group_size: Annotated[Whole, typer.Option(metavar="G", help="Group size, instead of a plan.")] = None,
+    prompts_per_step: Annotated[Whole, typer.Option(metavar="N", help="Groups in a step, instead of a plan.")] = None,
+    steps: Annotated[Whole, typer.Option(metavar="N", help="Optimiser steps, instead of a plan.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sampling temperature. Default: the trainer's own.")] = None,
+    max_response_tokens: Annotated[
+        Whole, typer.Option(metavar="N", help="Longest response. Default: the trainer's own.")
+    ] = None,
+    estimator: Annotated[str | None, typer.Option(help="Advantage. Default: the plan's, else grpo.")] = None,
+    refill: Annotated[
+        float | None, typer.Option(metavar="M", help="Dynamic sampling: prompts generated per prompt wanted, e.g. 1.5.")
+    ] = None,
+    refill_rounds: Annotated[
+        Whole, typer.Option(metavar="N", help="Rounds of dynamic sampling before the trainer gives up.")
+    ] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="File to write the block to.")] = None,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Print a plan as configuration of a trainer, checked against the trainer's rules.
+
+    Example: grpo-plan emit --group-size 16 --prompts-per-step 64 --steps 500 --trainer trl --gpus 8
+    """
+    from grpo_plan.trainers.base import Hardware
+    from grpo_plan.trainers.emit import emit as emit_block
+
+    if trainer is None:
+        from grpo_plan.trainers.registry import known_trainers
+
+        raise DomainError(f"emit needs --trainer, one of {', '.join(known_trainers())}.")
+    block = emit_block(
+        _plan(plan, group_size, prompts_per_step, steps),
+        trainer=trainer,
+        version=trainer_version,
+        hardware=Hardware(
+            gpus=parse_whole(gpus or "1", "--gpus"), micro_batch=optional_whole(micro_batch, "--micro-batch")
+        ),
+        temperature=temperature,
+        max_response_tokens=optional_whole(max_response_tokens, "--max-response-tokens"),
+        refill=_refilling(refill, refill_rounds),
+        estimator=estimator,
+    )
+    if json or format is OutputFormat.JSON:
+        write_json("emit", block_json(block))
+    elif output is None:
+        sys.stdout.write(block.text)
+    if output is not None:
+        _write(block.text, output, plan)
+    if not json and format is OutputFormat.TEXT:
+        for check in block.checks:
+            tell(f"checked: {check.detail}.")
+        for note in block.notes:
+            tell(note)
+
+
+def block_json(block: Block) -> dict[str, Any]:
+    """A block as JSON."""
+    return {
+        "trainer": block.trainer,
+        "versions": block.versions,
+        "language": block.language,
+        "text": block.text,
+        "settings": dict(block.settings),
+        "checks": [{"rule": c.rule, "satisfied": c.satisfied, "detail": c.detail} for c in block.checks],
+        "notes": list(block.notes),
+    }
+
+
+def _plan(plan: str | None, group_size: Whole, prompts_per_step: Whole, steps: Whole) -> dict[str, Any] | Design:
+    if plan is not None:
+        if group_size is not None or prompts_per_step is not None or steps is not None:
+            raise DomainError("emit takes a plan or --group-size and --prompts-per-step; got both. Leave one out.")
+        return _read(plan)
+    if group_size is None or prompts_per_step is None:
+        raise DomainError(
+            "emit needs a plan, or --group-size and --prompts-per-step. Write one with: grpo-plan plan ... --json."
+        )
+    return {
+        "group_size": parse_whole(group_size, "--group-size"),
+        "prompts_per_step": parse_whole(prompts_per_step, "--prompts-per-step"),
+        "steps": optional_whole(steps, "--steps"),
+    }
+
+
+def _read(source: str) -> dict[str, Any]:
+    import json
+
+    name = "stdin" if source == "-" else source
+    try:
+        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        document = json.loads(raw.decode("utf-8-sig"))
+    except OSError as error:
+        raise PlanFormatError(f"{name} cannot be read ({error.strerror or error}). Check the path.") from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else one_line(str(error))
+        raise PlanFormatError(f"{name} is no JSON ({reason}). Write it with: grpo-plan plan ... --json.") from None
+    if not isinstance(document, dict):
+        raise PlanFormatError(f"{name} holds no JSON object. Write it with: grpo-plan plan ... --json.")
+    return document
+
+
+def _refilling(multiplier: float | None, rounds: Whole) -> Refilling | None:
+    from grpo_plan.trainers.base import Refilling
+
+    if multiplier is None and rounds is None:
+        return None
+    return Refilling(
+        batch_multiplier=1.0 if multiplier is None else multiplier, max_rounds=optional_whole(rounds, "--refill-rounds")
+    )
+
+
+def _write(text: str, output: str, plan: str | None) -> None:
+    target = Path(output)
+    if target.exists() and not target.is_file():
+        raise DomainError(f"--output {output} is no regular file. Give another name.")
+    if plan not in (None, "-") and target.exists() and target.samefile(str(plan)):
+        raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DomainError(
+            f"--output {output} cannot be written ({error.strerror or error}). Give another place."
+        ) from None
+    tell(f"{output} written.")

@@ -1,0 +1,108 @@
+"""A plan as JSON, as in the contract."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from grpo_plan.cli.fit import model_json, pilot_json
+from grpo_plan.cli.numbers import batch_json, dead_json
+
+if TYPE_CHECKING:
+    from grpo_plan.costs import Cost
+    from grpo_plan.planning.plan import Alternative, Plan, PlannedDesign
+    from grpo_plan.trainers.base import Block
+
+
+def plan_document(chosen: Plan, block: Block | None) -> dict[str, Any]:
+    """The body of ``plan --json``."""
+    kappa = chosen.kappa
+    return {
+        "objective": chosen.objective,
+        "estimator": chosen.estimator,
+        "recommended": _row(chosen, chosen.recommended),
+        "pick": _pick(chosen.pick),
+        "least_regret_group_size": chosen.least_regret.design.group_size,
+        "flat_range": list(chosen.flat_range),
+        "kappa": {"low": kappa.low, "high": kappa.high, "value": kappa.value, "measured": kappa.measured},
+        "sensitivity": [
+            {
+                "kappa": a.kappa,
+                "group_size": a.group_size,
+                "flat_range": [a.flat_low, a.flat_high],
+                "two_stage_group_size": a.two_stage,
+            }
+            for a in chosen.sensitivity
+        ],
+        "frontier": [_row(chosen, p) for p in chosen.frontier],
+        "alternatives": [
+            {**_pick(a), **(_row(chosen, a.planned) if a.planned else {"group_size": None})}
+            for a in chosen.alternatives
+        ],
+        "binding_constraint": chosen.binding_constraint,
+        "refused": list(chosen.refused),
+        "assumptions": list(chosen.assumptions),
+        "trainer": None if block is None else block_json(block),
+        "pilot": pilot_json(chosen.fit, chosen.level),
+        "model": model_json(chosen.fit),
+    }
+
+
+def block_json(block: Block) -> dict[str, Any]:
+    """A trainer's block."""
+    return {
+        "name": block.trainer,
+        "versions": block.versions,
+        "language": block.language,
+        "block": block.text,
+        "settings": dict(block.settings),
+        "checks": [{"rule": c.rule, "satisfied": c.satisfied, "detail": c.detail} for c in block.checks],
+        "notes": list(block.notes),
+    }
+
+
+def cost_json(cost: Cost) -> dict[str, Any]:
+    """A cost in every unit; null where it is unknown, with what is missing."""
+    amounts = {f.name: getattr(cost, f.name) for f in fields(cost) if f.name != "missing"}
+    return {**amounts, "missing": dict(cost.missing)}
+
+
+def _pick(found: Alternative) -> dict[str, Any]:
+    return {
+        "objective": found.objective,
+        "comment": found.comment,
+        "flat_range": None if found.flat_range is None else list(found.flat_range),
+        "runner_up": found.runner_up,
+        "would_change": found.would_change,
+    }
+
+
+def _row(chosen: Plan, planned: PlannedDesign) -> dict[str, Any]:
+    design = planned.design
+    limits = [chosen.progress_limits(planned, kappa) for kappa in (chosen.kappa.low, chosen.kappa.high)]
+    return {
+        "group_size": design.group_size,
+        "prompts_per_step": design.prompts_per_step,
+        "steps": design.steps,
+        "rollouts_per_step": design.rollouts_per_step,
+        "dead": dead_json(planned.dead),
+        "effective_batch": batch_json(planned.batch),
+        "cost": {
+            "of": "step" if design.steps is None else "run",
+            **cost_json(planned.cost),
+            "low": None if planned.cost_low is None else cost_json(planned.cost_low),
+            "high": None if planned.cost_high is None else cost_json(planned.cost_high),
+            "binding": list(planned.binding),
+        },
+        "signal": {
+            "progress_at_kappa_low": planned.progress_low,
+            "progress_at_kappa_low_limits": list(limits[0]),
+            "progress_at_kappa_high": planned.progress_high,
+            "progress_at_kappa_high_limits": list(limits[1]),
+            "worst_regret": planned.worst_regret,
+            "noise_to_signal": list(planned.noise_to_signal) if planned.noise_to_signal else None,
+        },
+        "mixed_groups_per_cost": planned.mixed_groups_per_cost,
+        "coverage": planned.coverage,
+        "rare_mode_miss": planned.rare_mode_miss,
+    }

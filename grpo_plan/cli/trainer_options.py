@@ -1,0 +1,125 @@
+"""Options of a command that plans for one trainer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import optional_whole
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    from grpo_plan.planning.plan import Plan
+    from grpo_plan.rules import DesignRules
+    from grpo_plan.trainers.base import Block, Hardware
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerRequest:
+    """What the options say.
+
+    Attributes:
+        trainer: Name, or None.
+        version: Its version, or None for the newest known.
+        micro_batch: Rollouts per GPU in one pass, or None.
+        temperature: Sampling temperature, or None.
+        max_response_tokens: Longest response, or None.
+    """
+
+    trainer: str | None
+    version: str | None
+    micro_batch: int | None
+    temperature: float | None
+    max_response_tokens: int | None
+
+    def rules(self, gpus: int | None, estimator: str) -> DesignRules | None:
+        """What the trainer accepts; None without a trainer."""
+        if self.trainer is None:
+            for name in ("version", "micro_batch", "temperature", "max_response_tokens"):
+                if getattr(self, name) is not None:
+                    option = {"version": "trainer-version"}.get(name, name.replace("_", "-"))
+                    raise DomainError(f"--{option} needs a trainer; got none. Give --trainer, e.g. --trainer trl.")
+            return None
+        from grpo_plan.trainers.registry import get_trainer
+
+        found = get_trainer(self.trainer)
+        if estimator not in found.estimators:
+            raise DomainError(
+                f"{found.title} offers the estimators {', '.join(found.estimators)}; got {estimator!r}. Give one of "
+                "them with --estimator, or plan without --trainer."
+            )
+        return found.rules(self._hardware(gpus), self.version)
+
+    def block(self, chosen: Plan) -> Block | None:
+        """The block that carries the plan out; None without a trainer."""
+        if self.trainer is None:
+            return None
+        from grpo_plan.trainers.base import Refilling
+        from grpo_plan.trainers.emit import emit
+
+        return emit(
+            chosen,
+            trainer=self.trainer,
+            version=self.version,
+            hardware=self._hardware(chosen.cost_model.gpus),
+            temperature=self.temperature if self.temperature is not None else _temperature_of(chosen),
+            max_response_tokens=self.max_response_tokens,
+            refill=Refilling() if chosen.cost_model.refill else None,
+        )
+
+    def _hardware(self, gpus: int | None) -> Hardware:
+        from grpo_plan.trainers.base import Hardware
+
+        return Hardware(gpus=gpus or 1, micro_batch=self.micro_batch)
+
+
+def _temperature_of(chosen: Plan) -> float | None:
+    """The temperature of the pilot, if it has one: the plan holds for it."""
+    known = chosen.fit.pilot.temperatures
+    return known[0] if len(known) == 1 and known[0] > 0.0 else None
+
+
+def _trainer_options(
+    *,
+    trainer: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Plan for this trainer and print its block, e.g. trl or verl.")
+    ] = None,
+    trainer_version: Annotated[
+        str | None, typer.Option(metavar="V", help="Its version; else the newest known.")
+    ] = None,
+    micro_batch: Annotated[str | None, typer.Option(metavar="N", help="Rollouts per GPU in one pass.")] = None,
+    temperature: Annotated[float | None, typer.Option(metavar="T", help="Sampling temperature of the block.")] = None,
+    max_response_tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="Longest response of the block, in tokens.")
+    ] = None,
+) -> TrainerRequest:
+    return TrainerRequest(
+        trainer=trainer,
+        version=trainer_version,
+        micro_batch=optional_whole(micro_batch, "--micro-batch"),
+        temperature=temperature,
+        max_response_tokens=optional_whole(max_response_tokens, "--max-response-tokens"),
+    )
+
+
+def takes_trainer(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a trainer; it receives them as the keyword argument ``trainer``."""
+    shared = inspect.signature(_trainer_options, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def run(*arguments: Any, **values: Any) -> None:
+        request = _trainer_options(**{name: values.pop(name) for name in shared})
+        command(*arguments, trainer=request, **values)
+
+    parameters = [p for q in own for p in (shared.values() if q.name == "trainer" else [q])]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p if i == 0 else p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for i, p in enumerate(parameters)]
+    )
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run

@@ -1,0 +1,83 @@
+"""How sure a pilot is of the progress of one design beside another (theory.md, eq. 71)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_plan._binomial import binomial_window
+from grpo_plan.advantages import Estimator, GroupMoments, get_estimator
+from grpo_plan.fitting.functionals import custom
+from grpo_plan.fitting.result import PassRateFit
+
+Floats = NDArray[np.float64]
+WIDEST = 50.0  # of the logarithm of a ratio
+
+
+def progress_limits(
+    fit: PassRateFit,
+    *,
+    sizes: Sequence[int],
+    groups: Sequence[float],
+    which: int,
+    estimator: str,
+    kappa: float,
+    coherence: float,
+    level: float,
+) -> tuple[float, float]:
+    """Confidence limits of a design's progress relative to the best one's at one kappa.
+
+    The logarithm of the ratio is replaced by its tangent in F at the fitted law; the limits of that linear mean are
+    those over all F that the pilot leaves possible.
+
+    Args:
+        fit: Fitted pass rates.
+        sizes: Group size of each design.
+        groups: Groups that each design buys with the same budget.
+        which: Index of the design in question.
+        estimator: Name of the advantage estimator.
+        kappa: Score noise over contrast.
+        coherence: Mean cosine between the gradients of two prompts.
+        level: Confidence level.
+    """
+    advantage = get_estimator(estimator)
+    laws = fit.group_pmfs({s for size in sizes for s in (size, advantage.weights(size)[0])})
+    moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
+    worth = np.array([_worth(m, kappa, coherence) for m in moments]) * np.asarray(groups)
+    best = int(np.argmax(worth))
+    if which == best or worth[which] <= 0.0:
+        share = 1.0 if which == best else 0.0
+        return share, share
+    ratio = float(worth[which] / worth[best])
+
+    def tangent(p: Floats) -> Floats:
+        mine = _influence(advantage, sizes[which], moments[which], kappa, coherence, p)
+        return mine - _influence(advantage, sizes[best], moments[best], kappa, coherence, p)
+
+    functional = custom(tangent, "progress ratio")
+    low, high = fit.limits_of(functional, level)
+    low, high = max(min(low, 0.0), -WIDEST), min(max(high, 0.0), WIDEST)
+    return ratio * float(np.exp(low)), ratio * float(np.exp(high))
+
+
+def _worth(moments: GroupMoments, kappa: float, coherence: float) -> float:
+    if moments.signal == 0.0:
+        return 0.0
+    return moments.signal**2 / float(moments.variance(np.array(kappa), coherence))
+
+
+def _influence(
+    advantage: Estimator, group_size: int, moments: GroupMoments, kappa: float, coherence: float, p: Floats
+) -> Floats:
+    """Derivative of ``log(E[t]**2 / V)`` in the mass of F at each pass rate; its mean under the fitted F is 0."""
+    size, signal, square, noise = advantage.weights(group_size)
+    counts, chances = binomial_window(size, p)
+    t, scatter = ((chances * weight[counts]).sum(axis=1) for weight in (signal, square + kappa * noise))
+    variance = float(moments.variance(np.array(kappa), coherence))
+    relative = t / moments.signal
+    fall = (scatter - 2.0 * coherence * moments.signal * t) / variance
+    floor = (moments.signal_square + kappa * moments.noise - 2.0 * coherence * moments.signal**2) / variance
+    influence: Floats = 2.0 * (relative - 1.0) - (fall - floor)
+    return influence

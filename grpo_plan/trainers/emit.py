@@ -1,0 +1,142 @@
+"""A plan as a trainer's own configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from grpo_plan._validate import as_count, as_positive, require
+from grpo_plan.advantages import ESTIMATORS, get_estimator
+from grpo_plan.costs import Design
+from grpo_plan.errors import DomainError, PlanFormatError
+from grpo_plan.planning.plan import Plan, PlannedDesign
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
+from grpo_plan.trainers.nearest import MIN_GROUP_SIZE, require_accepted
+from grpo_plan.trainers.registry import get_trainer
+
+DEFAULT_ESTIMATOR = "grpo"
+
+
+def emit(
+    plan: Plan | PlannedDesign | Design | Mapping[str, Any],
+    *,
+    trainer: str,
+    version: str | None = None,
+    hardware: Hardware | None = None,
+    temperature: float | None = None,
+    max_response_tokens: int | None = None,
+    refill: Refilling | None = None,
+    estimator: str | None = None,
+) -> Block:
+    """Write a design as configuration of a trainer, checked against the trainer's rules.
+
+    Args:
+        plan: A plan, one design of its frontier, a bare design, or the loaded JSON of ``grpo-plan plan --json``.
+        trainer: Name of the trainer, e.g. "trl".
+        version: Version of the trainer, e.g. "1.16"; default the newest known.
+        hardware: GPUs that train and rollouts per GPU in one pass; default one GPU, passes chosen.
+        temperature: Sampling temperature, above 0; None leaves the trainer's own.
+        max_response_tokens: Longest response in tokens; None leaves the trainer's own.
+        refill: Dynamic sampling; None: off.
+        estimator: Advantage estimator; default the plan's, else "grpo".
+
+    Returns:
+        The block, with the trainer's rules as checks (all satisfied) and what it cannot say as notes.
+
+    Raises:
+        DomainError: An unknown trainer or estimator, a version that is too old, a number outside its domain.
+        PlanFormatError: The mapping holds no design.
+        InfeasiblePlanError: The trainer refuses the design; the message names the nearest that it takes.
+
+    >>> design = Design(group_size=8, prompts_per_step=64, steps=500)
+    >>> block = emit(design, trainer="trl", version="1.16", hardware=Hardware(gpus=4, micro_batch=16))
+    >>> block.settings["generation_batch_size"], block.settings["gradient_accumulation_steps"]
+    (512, 8)
+    """
+    found = get_trainer(trainer)
+    hardware = Hardware() if hardware is None else hardware
+    require(hardware, Hardware, "hardware", "Give Hardware(gpus=..., micro_batch=...).")
+    if refill is not None:
+        require(refill, Refilling, "refill", "Give Refilling(batch_multiplier=..., max_rounds=...).")
+    recipe = Recipe(
+        design=design_of(plan),
+        estimator=_estimator(found, estimator or _planned_estimator(plan)),
+        temperature=None if temperature is None else as_positive(temperature, "temperature"),
+        max_response_tokens=None
+        if max_response_tokens is None
+        else as_count(max_response_tokens, "max_response_tokens"),
+        refill=refill,
+    )
+    require_accepted(found.rules(hardware, version), recipe.design)
+    block = found.block(recipe, hardware, version)
+    return replace(block, notes=(*block.notes, *_shared_notes(recipe)))
+
+
+def design_of(plan: object) -> Design:
+    """The design that a plan stands for.
+
+    Raises:
+        DomainError: The argument is no plan and no design, or a number of it lies outside its domain.
+        PlanFormatError: The mapping holds no design.
+    """
+    if isinstance(plan, Plan):
+        plan = plan.recommended
+    if isinstance(plan, PlannedDesign):
+        plan = plan.design
+    if isinstance(plan, Design):
+        return _checked(plan.group_size, plan.prompts_per_step, plan.steps)
+    if not isinstance(plan, Mapping):
+        raise DomainError(
+            f"plan must be a Plan, a design or the loaded JSON of a plan; got {type(plan).__name__}. "
+            "Give what plan_group_size returns."
+        )
+    row, place = (plan["recommended"], "recommended.") if "recommended" in plan else (plan, "")
+    if not isinstance(row, Mapping) or not {"group_size", "prompts_per_step"} <= row.keys():
+        raise PlanFormatError(
+            "plan holds no design (group_size and prompts_per_step, under recommended). "
+            "Give the output of: grpo-plan plan --json."
+        )
+    try:
+        return _checked(row["group_size"], row["prompts_per_step"], row.get("steps"), place)
+    except DomainError as error:
+        raise PlanFormatError(f"plan: {error} Write it again with: grpo-plan plan --json.") from None
+
+
+def _checked(group_size: object, prompts_per_step: object, steps: object, place: str = "") -> Design:
+    return Design(
+        group_size=as_count(group_size, f"{place}group_size", minimum=MIN_GROUP_SIZE),
+        prompts_per_step=as_count(prompts_per_step, f"{place}prompts_per_step"),
+        steps=None if steps is None else as_count(steps, f"{place}steps"),
+    )
+
+
+def _planned_estimator(plan: object) -> str:
+    if isinstance(plan, Plan):
+        return plan.estimator
+    if isinstance(plan, Mapping) and plan.get("estimator") is not None:
+        name = plan["estimator"]
+        if name not in tuple(ESTIMATORS):
+            raise PlanFormatError(f"plan: estimator must be one of {', '.join(ESTIMATORS)}; got {str(name)[:40]!r}.")
+        return str(name)
+    return DEFAULT_ESTIMATOR
+
+
+def _estimator(trainer: Trainer, name: str) -> str:
+    name = get_estimator(name).name
+    if name == "grpo_sample":  # the same plan; which of the two stds is divided by is the trainer's own choice
+        name = "grpo"
+    if name not in trainer.estimators:
+        raise DomainError(
+            f"{trainer.title} blocks cannot ask for the estimator {name!r}. Use {', '.join(trainer.estimators)}."
+        )
+    return name
+
+
+def _shared_notes(recipe: Recipe) -> list[str]:
+    notes = []
+    if recipe.temperature is None:
+        notes.append("No temperature was given: the trainer's own holds, and the plan is for that of the pilot.")
+    if recipe.design.steps is None:
+        notes.append("The plan has no number of steps: set it, or the trainer runs for its own default.")
+    return notes

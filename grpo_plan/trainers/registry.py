@@ -1,0 +1,56 @@
+"""The trainers by name; each is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from grpo_plan.errors import DomainError
+from grpo_plan.rules import DesignRules
+from grpo_plan.trainers.base import Hardware, Trainer
+
+TRAINERS = (
+    "trl", "verl", "openrlhf", "nemo-rl", "prime-rl", "skyrl", "slime", "roll", "tinker", "unsloth", "axolotl",
+    "ms-swift", "open-instruct", "easyr1",
+)  # fmt: skip
+
+
+def known_trainers() -> tuple[str, ...]:
+    """Names that `get_trainer` takes."""
+    return tuple(name for name in TRAINERS if find_spec(_module(name)) is not None)
+
+
+def get_trainer(name: str) -> Trainer:
+    """The trainer of that name.
+
+    Raises:
+        DomainError: No such trainer.
+
+    >>> get_trainer("ms-swift").title
+    'ms-swift'
+    """
+    if name not in known_trainers():
+        raise DomainError(f"trainer must be one of {', '.join(known_trainers())}; got {str(name)[:40]!r}.")
+    trainer: Trainer = import_module(_module(name)).TRAINER
+    return trainer
+
+
+def rules_for(trainer: str, hardware: Hardware | None = None, version: str | None = None) -> DesignRules:
+    """What a trainer demands of a design on given hardware, to shape a plan by.
+
+    Args:
+        trainer: Name of the trainer.
+        hardware: GPUs that train and rollouts of one pass; default one GPU.
+        version: Version of the trainer; default the newest known.
+
+    Raises:
+        DomainError: No such trainer, or a version that is too old.
+
+    >>> rules_for("trl", Hardware(gpus=8, micro_batch=4)).prompt_multiple(6)
+    16
+    """
+    return get_trainer(trainer).rules(hardware or Hardware(), version)
+
+
+def _module(name: str) -> str:
+    return f"grpo_plan.trainers.{name.replace('-', '_')}"
