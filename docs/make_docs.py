@@ -23,6 +23,7 @@ PAGES = (
     "docs/theory.md",
     "docs/calibration.md",
     "docs/python.md",
+    "docs/trainers.md",
 )
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 

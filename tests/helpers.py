@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import product
@@ -89,3 +90,10 @@ def is_non_increasing(values: Iterable[float], *, slack: float = 1e-12) -> bool:
     """Whether no value exceeds the one before it by more than ``slack``."""
     array = np.asarray(list(values), dtype=float)
     return bool(np.all(np.diff(array) <= slack))
+
+
+def shell_words(text: str, program: str) -> list[str]:
+    """The words that bash hands to a program when it runs a text."""
+    script = f"{program}() {{ printf '%s\\0' \"$@\"; }}\n{text}"
+    done = subprocess.run(["bash", "-eu", "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout.split("\0")[:-1]

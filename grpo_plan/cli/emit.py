@@ -19,6 +19,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.errors import DomainError, PlanFormatError
+from grpo_plan.trainers.registry import known_trainers
 
 if TYPE_CHECKING:
     from grpo_plan.costs import Design
@@ -36,7 +37,7 @@ def emit(
     plan: Annotated[
         str | None, typer.Argument(metavar="[PLAN]", help="JSON of grpo-plan plan --json, or - for stdin.")
     ] = None,
-    trainer: Annotated[str | None, typer.Option(help="trl, verl, openrlhf, ...; a wrong name prints the list.")] = None,
+    trainer: Annotated[str | None, typer.Option(help=f"{', '.join(known_trainers())}.")] = None,
     trainer_version: Annotated[
         str | None, typer.Option(metavar="V", help="Version of the trainer, e.g. 1.16. Default: the newest known.")
     ] = None,
@@ -70,8 +71,6 @@ def emit(
     from grpo_plan.trainers.emit import emit as emit_block
 
     if trainer is None:
-        from grpo_plan.trainers.registry import known_trainers
-
         raise DomainError(f"emit needs --trainer, one of {', '.join(known_trainers())}.")
     block = emit_block(
         _plan(plan, group_size, prompts_per_step, steps),
@@ -112,6 +111,8 @@ def block_json(block: Block) -> dict[str, Any]:
 
 
 def _plan(plan: str | None, group_size: Whole, prompts_per_step: Whole, steps: Whole) -> dict[str, Any] | Design:
+    from grpo_plan.costs import Design
+
     if plan is not None:
         if group_size is not None or prompts_per_step is not None or steps is not None:
             raise DomainError("emit takes a plan or --group-size and --prompts-per-step; got both. Leave one out.")
@@ -120,11 +121,11 @@ def _plan(plan: str | None, group_size: Whole, prompts_per_step: Whole, steps: W
         raise DomainError(
             "emit needs a plan, or --group-size and --prompts-per-step. Write one with: grpo-plan plan ... --json."
         )
-    return {
-        "group_size": parse_whole(group_size, "--group-size"),
-        "prompts_per_step": parse_whole(prompts_per_step, "--prompts-per-step"),
-        "steps": optional_whole(steps, "--steps"),
-    }
+    return Design(
+        group_size=parse_whole(group_size, "--group-size"),
+        prompts_per_step=parse_whole(prompts_per_step, "--prompts-per-step"),
+        steps=optional_whole(steps, "--steps"),
+    )
 
 
 def _read(source: str) -> dict[str, Any]:

@@ -180,22 +180,27 @@ def release(version: str | None, *, trainer: str, first: tuple[int, ...], newest
     return numbers
 
 
-def newer_note(numbers: tuple[int, ...], *, title: str, newest: str) -> list[str]:
+def newer_note(version: str | None, *, title: str, newest: str) -> list[str]:
     """A note where a version is newer than the newest whose keys were read."""
-    if numbers <= release(None, trainer=title, first=(0,), newest=newest):
+    if version is None or _order(version) <= _order(newest):
         return []
-    text = ".".join(str(part) for part in numbers)
-    return [f"{title} {text} is newer than {newest}, the newest whose keys were read: check them."]
+    return [f"{title} {version} is newer than what this was written for ({newest}): check the keys."]
 
 
 def dated(version: str | None, *, trainer: str, date: str) -> None:
-    """Refuse a version of a trainer whose blocks are for its source of one date.
+    """Refuse a version older than the source of the date that a trainer without numbered versions was read at.
 
     Raises:
-        DomainError: A version other than the date.
+        DomainError: No date or number, or an older one.
     """
-    if version is not None and version.strip() != date:
+    if version is not None and _order(version) < _order(date):
         raise DomainError(
             f"Blocks for {trainer} are written for its source of {date}, not for a numbered version; got {version!r}. "
             "Leave the version out."
         )
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Numbers of a version or date, to compare; none where it starts with no digit."""
+    match = re.match(r"v?(\d+(?:[.-]\d+)*)", version.strip())
+    return () if match is None else tuple(int(part) for part in re.split("[.-]", match[1]))

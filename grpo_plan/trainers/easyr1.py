@@ -12,6 +12,7 @@ from grpo_plan.trainers._batches import (
     given,
     hardware_notes,
     micro_batch,
+    newer_note,
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, overrides, shell
@@ -30,7 +31,7 @@ _OFFERS = {"grpo": "grpo", "rloo": "rloo"}
 def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
     """Rules of EasyR1 on this hardware."""
     dated(version, trainer="easyr1", date=DATE)
-    return BatchRules(name="easyr1", multiples=(whole_micro_batches(RULE, hardware),))
+    return BatchRules(name="EasyR1", multiples=(whole_micro_batches(RULE, hardware),))
 
 
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
@@ -64,6 +65,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             else []
         ),
         *hardware_notes(hardware, "micro_batch_size_per_device_for_update", micro),
+        *newer_note(version, title="EasyR1", newest=DATE),
     ]
     comment = counted(versions, design, "data.rollout_batch_size and worker.actor.global_batch_size count prompts")
     return Block(

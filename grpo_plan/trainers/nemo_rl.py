@@ -27,13 +27,13 @@ RULE = (
 def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
     """Rules of NeMo-RL on this hardware."""
     release(version, trainer="nemo-rl", first=FIRST, newest=NEWEST)
-    return BatchRules(name="nemo-rl", multiples=(whole_micro_batches(RULE, hardware),))
+    return BatchRules(name="NeMo-RL", multiples=(whole_micro_batches(RULE, hardware),))
 
 
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
     """YAML to merge into a configuration of ``examples/run_grpo.py``."""
     check_recipe(recipe)
-    numbers = release(version, trainer="nemo-rl", first=FIRST, newest=NEWEST)
+    release(version, trainer="nemo-rl", first=FIRST, newest=NEWEST)
     design = recipe.design
     micro = micro_batch(design, hardware)
     settings = given(
@@ -65,7 +65,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             else []
         ),
         *hardware_notes(hardware, "policy.train_micro_batch_size", micro),
-        *newer_note(numbers, title="NeMo-RL", newest=NEWEST),
+        *newer_note(version, title="NeMo-RL", newest=NEWEST),
     ]
     return Block(
         trainer="nemo-rl",

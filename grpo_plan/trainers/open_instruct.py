@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grpo_plan.trainers._batches import BatchRules, Fewest, check_recipe, dated, given
+from grpo_plan.trainers._batches import BatchRules, Fewest, check_recipe, dated, given, newer_note
 from grpo_plan.trainers._text import counted, flags, shell
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 
@@ -59,6 +59,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
     if hardware.micro_batch is not None:
         notes.append("per_device_train_batch_size counts packs, not rollouts: the micro-batch is not set.")
     notes.append("A passed check gives a reward of 10 (verification_reward); the plan does not change with the scale.")
+    notes += newer_note(version, title="open-instruct", newest=DATE)
     comment = counted(versions, design, "num_unique_prompts_rollout counts prompts, total_episodes rollouts")
     return Block(
         trainer="open-instruct",

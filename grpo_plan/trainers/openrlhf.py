@@ -45,7 +45,7 @@ _OFFERS = {"grpo": "group_norm", "dr_grpo": "dr_grpo", "rloo": "rloo", "grpo_bat
 def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
     """Rules of OpenRLHF on this hardware."""
     release(version, trainer="openrlhf", first=FIRST, newest=NEWEST)
-    return BatchRules(name="openrlhf", multiples=(whole_micro_batches(RULE, hardware),))
+    return BatchRules(name="OpenRLHF", multiples=(whole_micro_batches(RULE, hardware),))
 
 
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
@@ -83,7 +83,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *_step_notes(recipe),
         *_refill_notes(recipe),
         *hardware_notes(hardware, "train.micro_batch_size" if dotted else "micro_train_batch_size", micro),
-        *newer_note(numbers, title="OpenRLHF", newest=NEWEST),
+        *newer_note(version, title="OpenRLHF", newest=NEWEST),
     ]
     units = "rollout.batch_size counts prompts, train.batch_size rollouts"
     if not dotted:

@@ -44,7 +44,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             if hardware.micro_batch is not None
             else []
         ),
-        *newer_note(numbers, title="prime-rl", newest=NEWEST),
+        *newer_note(version, title="prime-rl", newest=NEWEST),
     ]
     return Block(
         trainer="prime-rl",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from grpo_plan.errors import DomainError
-from grpo_plan.rules import DesignRules
-from grpo_plan.trainers.base import Hardware, Trainer
+
+if TYPE_CHECKING:
+    from grpo_plan.rules import DesignRules
+    from grpo_plan.trainers.base import Hardware, Trainer
 
 TRAINERS = (
     "trl", "verl", "openrlhf", "nemo-rl", "prime-rl", "skyrl", "slime", "roll", "tinker", "unsloth", "axolotl",
@@ -46,9 +49,12 @@ def rules_for(trainer: str, hardware: Hardware | None = None, version: str | Non
     Raises:
         DomainError: No such trainer, or a version that is too old.
 
+    >>> from grpo_plan.trainers.base import Hardware
     >>> rules_for("trl", Hardware(gpus=8, micro_batch=4)).prompt_multiple(6)
     16
     """
+    from grpo_plan.trainers.base import Hardware
+
     return get_trainer(trainer).rules(hardware or Hardware(), version)
 
 

@@ -13,6 +13,7 @@ from grpo_plan.trainers._batches import (
     given,
     hardware_notes,
     micro_batch,
+    newer_note,
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, yaml
@@ -38,7 +39,7 @@ def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
     """Rules of ROLL on this hardware."""
     dated(version, trainer="roll", date=DATE)
     megatron = Multiple(rule=MEGATRON_RULE, of=hardware.gpus, source=f"{hardware.gpus} GPUs", prompts=True)
-    return BatchRules(name="roll", multiples=(whole_micro_batches(RULE, hardware), megatron))
+    return BatchRules(name="ROLL", multiples=(whole_micro_batches(RULE, hardware), megatron))
 
 
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
@@ -74,6 +75,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *_estimator_notes(recipe.estimator),
         *_refill(recipe, settings),
         *hardware_notes(hardware, "per_device_train_batch_size", micro),
+        *newer_note(version, title="ROLL", newest=DATE),
     ]
     return Block(
         trainer="roll",

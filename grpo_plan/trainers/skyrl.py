@@ -36,13 +36,13 @@ _OFFERS: dict[str, dict[str, Any]] = {
 def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
     """Rules of SkyRL on this hardware."""
     release(version, trainer="skyrl", first=FIRST, newest=NEWEST)
-    return BatchRules(name="skyrl", multiples=(whole_micro_batches(RULE, hardware),))
+    return BatchRules(name="SkyRL", multiples=(whole_micro_batches(RULE, hardware),))
 
 
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
     """Overrides for ``skyrl.train.entrypoints.main_base``."""
     check_recipe(recipe)
-    numbers = release(version, trainer="skyrl", first=FIRST, newest=NEWEST)
+    release(version, trainer="skyrl", first=FIRST, newest=NEWEST)
     design = recipe.design
     micro = micro_batch(design, hardware)
     offered = _OFFERS.get(recipe.estimator, _OFFERS["grpo"])
@@ -70,7 +70,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
             else []
         ),
         *hardware_notes(hardware, "trainer.micro_train_batch_size_per_gpu", micro),
-        *newer_note(numbers, title="SkyRL", newest=NEWEST),
+        *newer_note(version, title="SkyRL", newest=NEWEST),
     ]
     comment = counted(versions, design, "train_batch_size and policy_mini_batch_size count prompts")
     return Block(

@@ -50,7 +50,7 @@ def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
     """Flags for slime's ``train.py``."""
     check_recipe(recipe)
-    numbers = release(version, trainer="slime", first=FIRST, newest=NEWEST)
+    release(version, trainer="slime", first=FIRST, newest=NEWEST)
     design = recipe.design
     micro = micro_batch(design, hardware)
     settings = given(
@@ -74,7 +74,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *([note] if note else []),
         *_refill(recipe, settings),
         *hardware_notes(hardware, "--micro-batch-size", micro),
-        *newer_note(numbers, title="slime", newest=NEWEST),
+        *newer_note(version, title="slime", newest=NEWEST),
     ]
     comment = counted(versions, design, "--rollout-batch-size counts prompts, --global-batch-size rollouts")
     return Block(

@@ -12,13 +12,13 @@ FIRST, NEWEST = (0, 6, 0), "0.6.1"
 def rules(hardware: Hardware, version: str | None = None) -> BatchRules:
     """Rules of tinker-cookbook: groups of 2 or more; nothing depends on hardware, since the service trains."""
     release(version, trainer="tinker", first=FIRST, newest=NEWEST)
-    return BatchRules(name="tinker")
+    return BatchRules(name="tinker-cookbook")
 
 
 def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Block:
     """Arguments of the dataset builder and of ``tinker_cookbook.rl.train.Config``."""
     check_recipe(recipe)
-    numbers = release(version, trainer="tinker", first=FIRST, newest=NEWEST)
+    release(version, trainer="tinker", first=FIRST, newest=NEWEST)
     design, refill = recipe.design, recipe.refill
     dataset = {"group_size": design.group_size, "batch_size": design.prompts_per_step}
     config = given(
@@ -71,7 +71,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         text="\n".join(parts),
         settings={**dataset, **config},
         checks=rules(hardware, version).checks(design),
-        notes=(*notes, *newer_note(numbers, title="tinker-cookbook", newest=NEWEST)),
+        notes=(*notes, *newer_note(version, title="tinker-cookbook", newest=NEWEST)),
     )
 
 

@@ -8,6 +8,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 from grpo_plan.trainers.text import commented, python_call
 from grpo_plan.trainers.trl import NO_REFILL, settings_of
+from grpo_plan.trainers.trl import VERSIONS as TRL_VERSIONS
 from grpo_plan.trainers.trl_family import RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import pick_range
 
@@ -35,9 +36,11 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None) -> Block:
     found = pick_range("Unsloth", VERSIONS, version)
     if recipe.temperature is not None and recipe.temperature >= HOTTEST:
         raise DomainError(f"temperature must be below {HOTTEST:g} for Unsloth; got {recipe.temperature:g}.")
-    keys, comments = settings_of(recipe, hardware, pick_range("TRL", TRL_RANGE, None))
+    keys, comments = settings_of(recipe, hardware, pick_range("TRL", TRL_VERSIONS, None))
     keys["scale_rewards"] = SCALES[recipe.estimator]  # True and False are read by every TRL that Unsloth takes
     notes = [f"Unsloth trains with the TRL beside it ({TRL_RANGE[0]} to {TRL_RANGE[1]}); that one writes the logs."]
+    if recipe.estimator == "grpo_batch":
+        notes.append("Scaling by the std of the whole batch needs TRL 0.22 or newer beside Unsloth.")
     if recipe.estimator != "dr_grpo":
         del keys["loss_type"]
         notes.append(

@@ -86,7 +86,7 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None = None) -> Blo
         *(["The group std is the sample std (n - 1), plus 1e-6."] if recipe.estimator == "grpo" else []),
         *_refill(recipe, numbers, settings),
         *hardware_notes(hardware, "ppo_micro_batch_size_per_gpu", micro),
-        *newer_note(numbers, title="verl", newest=NEWEST),
+        *newer_note(version, title="verl", newest=NEWEST),
     ]
     launcher = DAPO if recipe.refill is not None and not v1 else MAIN
     comment = counted(versions, design, "data.train_batch_size and ppo_mini_batch_size count prompts")
