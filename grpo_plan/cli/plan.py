@@ -25,7 +25,7 @@ from grpo_plan.cli.trainer_options import TrainerRequest, takes_trainer
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
-    from grpo_plan.fitting.result import PassRateFit
+    from grpo_plan.planning.kappa import KappaMeasurement
     from grpo_plan.planning.signal import KappaRange
 
 
@@ -84,7 +84,7 @@ def plan(
         budget=budget,
         objective=objective,
         estimator=estimator,
-        kappa=parse_kappa(kappa, fit),
+        kappa=parse_kappa(kappa),
         max_dead=max_dead,
         group_sizes=sizes,
         cost=model,
@@ -102,7 +102,7 @@ def plan(
         print_plan(chosen, block)
 
 
-def parse_kappa(text: str, fit: PassRateFit | None = None) -> KappaRange:
+def parse_kappa(text: str) -> KappaRange | KappaMeasurement:
     """``10``, ``1:300``, or the file that a probe wrote.
 
     >>> parse_kappa("1:300").high, parse_kappa("4.5").value
@@ -116,10 +116,10 @@ def parse_kappa(text: str, fit: PassRateFit | None = None) -> KappaRange:
     except ValueError as error:
         if isinstance(error, DomainError):
             raise
-    if fit is None or not Path(text).exists():
+    if not Path(text).exists():
         raise DomainError(
             f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
         )
-    from grpo_plan.planning.kappa_measurement import KappaMeasurement
+    from grpo_plan.planning.kappa import KappaMeasurement
 
-    return KappaMeasurement.load(text).kappa_range(fit)
+    return KappaMeasurement.load(text)
