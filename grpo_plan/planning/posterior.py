@@ -40,7 +40,7 @@ def posterior_masses(rates: DiscretePassRates, successes: NDArray[np.int64], rol
 
     >>> p = np.array([0.0, 0.5])
     >>> half = DiscretePassRates(passing=p, failing=1 - p, masses=np.array([0.5, 0.5]))
-    >>> posterior_masses(half, np.array([0, 1]), np.array([2, 2])).tolist()
+    >>> posterior_masses(half, np.array([0, 1]), np.array([2, 2])).round(12).tolist()
     [[0.8, 0.2], [0.0, 1.0]]
     """
     k, n = successes.astype(np.float64)[:, None], rollouts.astype(np.float64)[:, None]
