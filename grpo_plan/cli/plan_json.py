@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from grpo_plan.cli.fit import model_json, pilot_json
@@ -100,7 +100,7 @@ def _row(chosen: Plan, planned: PlannedDesign) -> dict[str, Any]:
             "progress_at_kappa_high": planned.progress_high,
             "progress_at_kappa_high_limits": list(limits[1]),
             "worst_regret": planned.worst_regret,
-            "noise_to_signal": list(planned.noise_to_signal) if planned.noise_to_signal else None,
+            "noise_to_signal": None if (nsr := planned.noise_to_signal) is None else asdict(nsr),
         },
         "mixed_groups_per_cost": planned.mixed_groups_per_cost,
         "coverage": planned.coverage,

@@ -22,7 +22,7 @@ from grpo_plan.cli.numbers import (
     with_interval,
 )
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.planning.plan import Alternative, Plan, PlannedDesign
+from grpo_plan.planning.plan import Alternative, NoiseToSignal, Plan, PlannedDesign
 
 if TYPE_CHECKING:
     from grpo_plan.trainers.base import Block
@@ -175,12 +175,17 @@ def _flat(chosen: Plan) -> str:
     return f"G = {low} to {high} have a worst case within 10 points of the best one's; the upper end is optimistic"
 
 
-def _noise_to_signal(ends: tuple[float, float] | None) -> str:
-    if ends is None:
+def _noise_to_signal(found: NoiseToSignal | None) -> str:
+    if found is None:
         return "unknown: whether G matters at this batch needs a probe's file, or --coherence"
-    low, high = ends
-    span = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g} over the range of kappa"
-    verdict = "below 1, G matters little" if high < 1.0 else "where it is above 1, G matters"
+    high = "no limit" if found.high is None else f"{found.high:.2g}"
+    span = f"{found.low:.2g}" if found.high == found.low else f"{found.low:.2g} to {high}"
+    if found.value is not None and found.high != found.low:
+        span = f"{found.value:.2g} [{found.low:.2g}, {high}]"
+    if found.high is not None and found.high < 1.0:
+        verdict = "below 1, G matters little"
+    else:
+        verdict = "above 1, G matters" if found.low > 1.0 else "where it is above 1, G matters"
     return f"noise to signal of a step {span}: {verdict}"
 
 

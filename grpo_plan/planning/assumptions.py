@@ -5,16 +5,31 @@ from __future__ import annotations
 from grpo_plan.costs import CostModel
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.planning.kappa import KappaMeasurement, KappaStatus
 from grpo_plan.planning.plan import PlannedDesign
 from grpo_plan.planning.signal import KappaRange
 
 
 def assumptions(
-    fit: PassRateFit, kappas: KappaRange, chosen: PlannedDesign, coherence: float, cost: CostModel
+    fit: PassRateFit,
+    kappas: KappaRange,
+    chosen: PlannedDesign,
+    coherence: float,
+    cost: CostModel,
+    measurement: KappaMeasurement | None = None,
 ) -> tuple[str, ...]:
     """The assumptions of a plan, one sentence or two each."""
     notes = []
-    if not kappas.measured:
+    if measurement is not None:
+        known = "unknown" if kappas.value is None else f"{kappas.value:.3g}"
+        ends = measurement.kappa_for(fit)
+        high = "no upper limit" if ends.high is None else f"{ends.high:.3g}"
+        notes.append(
+            f"kappa as measured: {known} [{ends.low:.3g}, {high}], from {measurement.prompts:,} prompts. It changes "
+            "with the policy."
+        )
+        notes += [status.sentence for status in measurement.statuses if status is not KappaStatus.OK]
+    elif not kappas.measured:
         notes.append(
             f"kappa, taken between {kappas.low:g} and {kappas.high:g}. grpo_plan.probe measures it in one step of your "
             "model (docs/choosing.md, section 3)."

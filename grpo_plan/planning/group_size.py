@@ -15,6 +15,7 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.assumptions import assumptions
 from grpo_plan.planning.frontier import batch_of, comparable_groups, dead_fractions, feasible_designs, fixed_cost
+from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.objectives import (
     OBJECTIVES,
     Limitings,
@@ -23,13 +24,13 @@ from grpo_plan.planning.objectives import (
     pick,
     rare_mode_miss,
 )
-from grpo_plan.planning.plan import KappaAnswer, Plan, PlannedDesign
+from grpo_plan.planning.plan import KappaAnswer, NoiseToSignal, Plan, PlannedDesign
+from grpo_plan.planning.planned_kappa import planned_kappa
 from grpo_plan.planning.signal import (
     DEFAULT_KAPPA,
     FLAT_SHARE,
     KappaRange,
     as_coherence,
-    as_kappa_range,
     progress,
     two_stage_group_size,
 )
@@ -44,7 +45,7 @@ def plan_group_size(
     budget: Budget,
     objective: str = "signal",
     estimator: str = "grpo",
-    kappa: KappaRange | tuple[float, float] | float = DEFAULT_KAPPA,
+    kappa: KappaMeasurement | KappaRange | tuple[float, float] | float = DEFAULT_KAPPA,
     max_dead: float = 0.4,
     group_sizes: Iterable[int] | None = None,
     cost: CostModel | None = None,
@@ -65,7 +66,7 @@ def plan_group_size(
             ``"mixed-groups"``: most mixed groups per cost. ``"coverage"``: smallest group size at which a hard prompt
             shows a pass. ``"rare-mode"``: fewest mixed groups that miss a rare kind of right answer.
         estimator: A name of `grpo_plan.advantages.ESTIMATORS`.
-        kappa: Score noise over contrast: a measured value, or a range.
+        kappa: Score noise over contrast: what `measure_kappa` or a probe found, a value, or a range.
         max_dead: Limit of the ``max-dead`` objective, in [0, 1].
         group_sizes: Candidates; default 2 to 512: powers of two, three times powers of two, the divisors of the
             rollouts of a step, and the largest that fits when steps and prompts per step are both fixed.
@@ -95,7 +96,8 @@ def plan_group_size(
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     limits = Limitings(max_dead=max_dead, hard_below=hard_below, min_coverage=min_coverage, rare_share=rare_share)
-    kappas, rho, share = as_kappa_range(kappa), as_coherence(coherence), as_level(level)
+    measurement = kappa if isinstance(kappa, KappaMeasurement) else None
+    kappas, rho, share = planned_kappa(kappa, fit), as_coherence(coherence), as_level(level)
     advantage, cost = get_estimator(estimator), cost or CostModel()
     _refuse_hopeless(fit)
     feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share)
@@ -127,7 +129,9 @@ def plan_group_size(
             progress_low=float(ends[i, 0]),
             progress_high=float(ends[i, -1]),
             worst_regret=float(1.0 - table[i].min()),
-            noise_to_signal=_noise_to_signal(moments[i], c.solved.cost.groups / (c.design.steps or 1), kappas, rho),
+            noise_to_signal=_noise_to_signal(
+                measurement, sizes[i], moments[i], c.solved.cost.groups / (c.design.steps or 1), kappas, rho
+            ),
             mixed_groups_per_cost=float(mixed[i] / mixed.max()) if mixed.max() > 0.0 else 0.0,
             coverage=hard_coverage(fit, c.design.group_size, limits.hard_below),
             rare_mode_miss=rare_mode_miss(c.law, limits.rare_share),
@@ -158,7 +162,7 @@ def plan_group_size(
         cost_model=cost,
         binding_constraint=binding_constraint(budget),
         refused=feasible.refused,
-        assumptions=assumptions(fit, kappas, chosen.planned, rho, cost),
+        assumptions=assumptions(fit, kappas, chosen.planned, rho, cost, measurement),
         trainer=None if rules is None else rules.name,
         fit=fit,
         _groups=tuple(float(g) for g in groups),
@@ -178,14 +182,28 @@ def _refuse_hopeless(fit: PassRateFit) -> None:
 
 
 def _noise_to_signal(
-    moments: GroupMoments, groups: float, kappas: KappaRange, coherence: float
-) -> tuple[float, float] | None:
+    measurement: KappaMeasurement | None,
+    group_size: int,
+    moments: GroupMoments,
+    groups: float,
+    kappas: KappaRange,
+    coherence: float,
+) -> NoiseToSignal | None:
+    """Of a step: as measured, or from the coherence and the range of kappa (theory.md, eq. 26 and 51)."""
+    if measurement is not None:
+        found = measurement.noise_to_signal(max(1, round(groups)), group_size)
+        if found is not None:
+            return NoiseToSignal(value=found.value, low=found.low, high=found.high)
     if coherence == 0.0 or moments.signal == 0.0:
         return None
-    variance = moments.variance(np.array([kappas.low, kappas.high]), coherence)
     with np.errstate(over="ignore", divide="ignore"):
-        low, high = variance / (groups * coherence * moments.signal**2)
-    return (float(low), float(high)) if np.isfinite(high) else None
+        ends = moments.variance(np.array([kappas.low, kappas.value or kappas.low, kappas.high]), coherence) / (
+            groups * coherence * moments.signal**2
+        )
+    low, value, high = (float(end) if np.isfinite(end) else None for end in ends)
+    if low is None:
+        return None
+    return NoiseToSignal(value=value if kappas.measured else None, low=low, high=high)
 
 
 def _sensitivity(

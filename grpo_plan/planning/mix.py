@@ -15,6 +15,7 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.dropping import effect_of_dropping
+from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.mix_limits import MixLimits, Shares, limits_for
 from grpo_plan.planning.mix_plan import Mix, MixedStratum, MixGain
 from grpo_plan.planning.mix_solver import divergence
@@ -27,6 +28,7 @@ from grpo_plan.planning.mix_worth import (
     least_regret,
     optimism_of,
 )
+from grpo_plan.planning.planned_kappa import planned_kappa
 from grpo_plan.planning.signal import DEFAULT_KAPPA, KappaRange, as_kappa_range
 from grpo_plan.planning.strata import DEFAULT_EDGES, StrataLaws, bucket_strata, named_strata
 
@@ -44,7 +46,7 @@ def plan_mix(
     correction: str = "posterior",
     objective: str = "signal",
     estimator: str = "grpo",
-    kappa: KappaRange | tuple[float, float] | float = DEFAULT_KAPPA,
+    kappa: KappaMeasurement | KappaRange | tuple[float, float] | float = DEFAULT_KAPPA,
     max_kl: float = DEFAULT_MAX_KL,
     floors: Shares = None,
     caps: Shares = None,
@@ -97,9 +99,14 @@ def plan_mix(
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     g, level = as_count(group_size, "group_size", minimum=2, maximum=MAX_GROUP_SIZE), as_level(level)
-    advantage, kappas = get_estimator(estimator), as_kappa_range(kappa)
+    advantage = get_estimator(estimator)
+    if not advantage.centred:
+        raise DomainError(f"a mix needs a centred estimator; got {estimator!r}. Give grpo, dr_grpo, rloo or maxrl.")
+    if not isinstance(kappa, KappaMeasurement):
+        as_kappa_range(kappa)
     fit = fit_pass_rates(pilot)
     _refuse_hopeless(fit)
+    kappas = planned_kappa(kappa, fit)
     laws = _laws(pilot, fit, g, buckets, correction, level)
     limits = limits_for(
         tuple(s.name for s in laws.strata),

@@ -14,6 +14,21 @@ from grpo_plan.planning.signal import KappaRange
 from grpo_plan.rules import RuleCheck
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseToSignal:
+    """Variance of a step's gradient over its squared mean: below 1 the group size matters little.
+
+    Attributes:
+        value: As measured; None where kappa is only a range, or where it cannot be told.
+        low: Low end: of the confidence limits, or at the low end of kappa.
+        high: High end; None where there is no upper limit.
+    """
+
+    value: float | None
+    low: float
+    high: float | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlannedDesign:
     """One design of the frontier and what is expected of it.
@@ -30,8 +45,8 @@ class PlannedDesign:
         progress_high: The same at the high end.
         worst_regret: Largest shortfall from the best design over the whole range of kappa (at the measured kappa, if
             there is one), in [0, 1].
-        noise_to_signal: Variance of a step's gradient over its squared mean at the low and the high end of kappa
-            (theory.md, eq. 26); None unless the coherence was given.
+        noise_to_signal: Variance of a step's gradient over its squared mean (theory.md, eq. 26 and 51); None, unknown,
+            unless a probe measured it or the coherence was given.
         mixed_groups_per_cost: Expected mixed groups per unit of cost, relative to the best design, in [0, 1].
         coverage: Chance that a group of a hard prompt holds a pass; None where the pilot cannot tell.
         rare_mode_miss: Share of groups that are mixed but show no answer of a rare mode.
@@ -39,20 +54,20 @@ class PlannedDesign:
     """
 
     design: Design
-    cost: Cost
-    cost_low: Cost | None
-    cost_high: Cost | None
+    cost: Cost = field(repr=False)
+    cost_low: Cost | None = field(repr=False)
+    cost_high: Cost | None = field(repr=False)
     binding: tuple[str, ...]
     dead: DeadFraction
     batch: EffectiveBatch = field(repr=False)
     progress_low: float
     progress_high: float
     worst_regret: float
-    noise_to_signal: tuple[float, float] | None
+    noise_to_signal: NoiseToSignal | None
     mixed_groups_per_cost: float
     coverage: float | None
     rare_mode_miss: float
-    checks: tuple[RuleCheck, ...] = ()
+    checks: tuple[RuleCheck, ...] = field(default=(), repr=False)
 
     @property
     def cost_rollouts(self) -> float:
@@ -123,19 +138,19 @@ class Plan:
 
     objective: str
     recommended: PlannedDesign
-    pick: Alternative
-    least_regret: PlannedDesign
+    pick: Alternative = field(repr=False)
+    least_regret: PlannedDesign = field(repr=False)
     frontier: tuple[PlannedDesign, ...] = field(repr=False)
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[Alternative, ...] = field(repr=False)
     flat_range: tuple[int, int]
     sensitivity: tuple[KappaAnswer, ...]
     kappa: KappaRange
     estimator: str
     coherence: float
-    cost_model: CostModel
+    cost_model: CostModel = field(repr=False)
     binding_constraint: str
-    refused: tuple[str, ...]
-    assumptions: tuple[str, ...]
+    refused: tuple[str, ...] = field(repr=False)
+    assumptions: tuple[str, ...] = field(repr=False)
     trainer: str | None
     fit: PassRateFit = field(repr=False)
     _groups: tuple[float, ...] = field(repr=False)

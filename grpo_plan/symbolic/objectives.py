@@ -61,7 +61,7 @@ def log_chord(first: Any, second: Any, left: Any, right: Any, group_size: Any) -
 def thinned_law(group_law: Sequence[Any]) -> list[Expr]:
     """Law of k when one rollout of each group is left out (theory.md, eq. 16).
 
-    >>> thinned_law([binomial_pmf(k, 3, sp.Rational(1, 2)) for k in range(4)])
+    >>> thinned_law([sp.Rational(1, 8), sp.Rational(3, 8), sp.Rational(3, 8), sp.Rational(1, 8)])
     [1/4, 1/2, 1/4]
     """
     g = len(group_law) - 1
