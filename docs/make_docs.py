@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/choosing.md",
+    "docs/examples.md",
     "docs/json.md",
     "docs/design.md",
     "docs/theory.md",

@@ -100,6 +100,8 @@ _PUBLIC = {
     "plan_pilot": "planning.pilot_size",
     "plan_temperature": "planning.temperature",
     "plot_dead_fraction": "plots",
+    "plot_effective_batch": "plots_plan",
+    "plot_frontier": "plots_plan",
     "plot_mix": "plots_mix",
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
@@ -204,6 +206,8 @@ __all__ = [
     "plan_pilot",
     "plan_temperature",
     "plot_dead_fraction",
+    "plot_effective_batch",
+    "plot_frontier",
     "plot_mix",
     "plot_pass_rates",
     "plot_refill",
@@ -302,6 +306,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.temperature_result import TemperaturePlan, TemperatureVerdict
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
+    from grpo_plan.plots_plan import plot_effective_batch, plot_frontier
     from grpo_plan.plots_temperature import plot_temperature
     from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence

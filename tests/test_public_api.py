@@ -53,6 +53,8 @@ FUNCTIONS = {
     "nearest_design": "rules design",
     "plot_dead_fraction": "fit ax max_group_size level",
     "plot_pass_rates": "fit ax",
+    "plot_frontier": "plan ax",
+    "plot_effective_batch": "plan ax",
     "plan_mix": (
         "pilot group_size buckets correction objective estimator kappa max_kl floors caps prompts_per_step steps "
         "data_prompts pools max_epochs visits level seed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,6 +78,7 @@ def mix(
     Example: grpo-plan mix pilot.jsonl --buckets --group-size 8 --prompts-per-step 128
     """
     from grpo_plan.cli.mix_text import print_mix
+    from grpo_plan.cli.plot import picture_target
     from grpo_plan.planning.mix import plan_mix
 
     options: dict[str, Any] = {
@@ -89,7 +89,7 @@ def mix(
         "steps": optional_whole(steps, "--steps"), "data_prompts": optional_whole(data_prompts, "--data-prompts"),
         "pools": parse_pools(pool), "max_epochs": max_epochs, "visits": visits, "level": level, "seed": seed,
     }  # fmt: skip
-    target = None if plot is None else _target(plot, request)
+    target = None if plot is None else picture_target(plot, [request], "--plot")
     chosen = plan_mix(request.read(), **options)
     if target is not None:
         from grpo_plan.plots_mix import draw_mix
@@ -100,17 +100,6 @@ def mix(
         write_json("mix", _document(chosen))
     else:
         print_mix(chosen)
-
-
-def _target(plot: str, request: PilotRequest) -> Path:
-    from grpo_plan.cli.plot import SUFFIXES
-
-    target = Path(plot)
-    if target.suffix.lower() not in SUFFIXES:
-        raise DomainError(f"--plot must end in {', '.join(SUFFIXES)}; got {plot!r}.")
-    if not target.parent.is_dir() or (target.exists() and not target.is_file()) or request.holds(target):
-        raise DomainError(f"--plot {plot} is no place for a picture. Give another name.")
-    return target
 
 
 def parse_kl(text: str) -> float:

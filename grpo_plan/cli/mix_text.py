@@ -83,9 +83,9 @@ def _gain(chosen: Mix) -> str:
     ends = [g.gain.value for g in chosen.gains]
     low, high = min(g.gain.low for g in chosen.gains), max(g.gain.high for g in chosen.gains)
     span = f"x{ends[0]:.2f}" if len(ends) == 1 else f"x{min(ends):.2f} to x{max(ends):.2f}"
-    where = f"at kappa {chosen.kappa.low:g}"
+    where = f"at kappa {chosen.kappa.low:.3g}"
     if len(ends) > 1:
-        where = f"over kappa {chosen.kappa.low:g} to {chosen.kappa.high:g}"
+        where = f"over kappa {chosen.kappa.low:.3g} to {chosen.kappa.high:.3g}"
     text = f"progress of a step {span} {where} ({percent(chosen.level)} interval x{low:.2f} to x{high:.2f})"
     if chosen.optimism >= WORTH_SAYING:
         text += f"; of that about {chosen.optimism:.2f} is the luck of choosing and judging on one pilot"

@@ -68,9 +68,11 @@ def plan(
     """
     from grpo_plan.cli.plan_json import plan_document
     from grpo_plan.cli.plan_text import print_plan
+    from grpo_plan.cli.plot import picture_target
     from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.planning.group_size import plan_group_size
 
+    target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = parse_group_sizes(group_sizes) if group_sizes else None
     rules = trainer.rules(costs.values.get("gpus"), estimator)
@@ -96,6 +98,11 @@ def plan(
         rare_share=rare_share,
     )
     block = trainer.block(chosen)
+    if target is not None:
+        from grpo_plan.plots_plan import draw_plan
+
+        draw_plan(chosen, target)
+        tell(f"{plot} written.")
     if json or format is OutputFormat.JSON:
         write_json("plan", plan_document(chosen, block))
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from grpo_plan.cli.cost_options import cost_json
 from grpo_plan.cli.fit import model_json, pilot_json
 from grpo_plan.cli.numbers import batch_json, dead_json
 
 if TYPE_CHECKING:
-    from grpo_plan.costs import Cost
     from grpo_plan.planning.plan import Alternative, Plan, PlannedDesign
     from grpo_plan.trainers.base import Block
 
@@ -61,12 +61,6 @@ def block_json(block: Block) -> dict[str, Any]:
     }
 
 
-def cost_json(cost: Cost) -> dict[str, Any]:
-    """A cost in every unit; null where it is unknown, with what is missing."""
-    amounts = {f.name: getattr(cost, f.name) for f in fields(cost) if f.name != "missing"}
-    return {**amounts, "missing": dict(cost.missing)}
-
-
 def _pick(found: Alternative) -> dict[str, Any]:
     return {
         "objective": found.objective,
@@ -88,10 +82,12 @@ def _row(chosen: Plan, planned: PlannedDesign) -> dict[str, Any]:
         "dead": dead_json(planned.dead),
         "effective_batch": batch_json(planned.batch),
         "cost": {
-            "of": "step" if design.steps is None else "run",
-            **cost_json(planned.cost),
-            "low": None if planned.cost_low is None else cost_json(planned.cost_low),
-            "high": None if planned.cost_high is None else cost_json(planned.cost_high),
+            **cost_json(
+                planned.cost,
+                of="step" if design.steps is None else "run",
+                low=planned.cost_low,
+                high=planned.cost_high,
+            ),
             "binding": list(planned.binding),
         },
         "signal": {

@@ -72,7 +72,7 @@ def _print_alternative(out: Any, other: Alternative) -> None:
 
 def _print_block(out: Any, block: Block) -> None:
     held = sum(check.satisfied for check in block.checks)
-    out.print(f"\nFor {block.trainer} {block.versions} ({block.language})", style="bold", markup=False)
+    out.print(f"\nBlock for {block.versions} ({block.language})", style="bold", markup=False)
     out.file.write("\n" + block.text.rstrip("\n") + "\n\n")
     say(out, f"{held} of {plural(len(block.checks), 'rule')} of {block.trainer} hold.", "  ")
     for note in block.notes:
@@ -219,7 +219,7 @@ def _reasons(chosen: Plan) -> list[str]:
         )
     if chosen.pick.runner_up is not None:
         lines.append(f"Next choice: G = {chosen.pick.runner_up}. What would change it: {chosen.pick.would_change}")
-    if not same:
+    if not same and not kappa.measured:
         lines.append(
             "A measured kappa would narrow this most: --kappa VALUE, or the file of a probe (docs/choosing.md, "
             "section 3)."

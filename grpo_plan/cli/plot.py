@@ -51,15 +51,15 @@ def plot(
     tell(f"{output} written.")
 
 
-def picture_target(output: str, requests: list[PilotRequest]) -> Path:
+def picture_target(output: str, requests: list[PilotRequest], option: str = "--output") -> Path:
     """Where a picture may be written: a known kind, in a folder that exists, and none of the inputs."""
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:
-        raise DomainError(f"--output must end in {', '.join(SUFFIXES)}; got {output!r}.")
+        raise DomainError(f"{option} must end in {', '.join(SUFFIXES)}; got {output!r}.")
     if target.exists() and not target.is_file():
-        raise DomainError(f"--output {output} is no regular file. Give another name.")
+        raise DomainError(f"{option} {output} is no regular file. Give another name.")
     if any(request.holds(target) for request in requests):
-        raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
+        raise DomainError(f"{option} {output} is an input file, and inputs are never written to. Give another name.")
     if not target.parent.is_dir():
-        raise DomainError(f"--output {output} cannot be written (no such folder). Give another place.")
+        raise DomainError(f"{option} {output} cannot be written (no such folder). Give another place.")
     return target

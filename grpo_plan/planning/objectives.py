@@ -180,9 +180,9 @@ def _kappas_that_keep(best: PlannedDesign, frontier: Sequence[PlannedDesign], ka
         return f"a measured kappa; G = {size} is within 10 % of the best at none of the range."
     edges = []
     if good[0] > grid[0]:
-        edges.append(f"below {good[0]:.2g}")
+        edges.append(f"below {good[0]:.3g}")
     if good[-1] < grid[-1]:
-        edges.append(f"above {good[-1]:.2g}")
+        edges.append(f"above {good[-1]:.3g}")
     return f"a kappa {' or '.join(edges)}, where G = {size} makes less than 90 % of the best."
 
 
