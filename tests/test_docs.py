@@ -84,6 +84,8 @@ def test_every_json_key_is_documented(example_file: Path) -> None:
     for command in commands:
         words = [sys.executable, "-m", "grpo_plan", *command, "--json"]
         body = json.loads(subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+        if isinstance(body.get("trainer"), dict):
+            del body["trainer"]["settings"]  # the trainer's own keys
         for key in keys_of(body):
             stem = key.removesuffix("_low").removesuffix("_high").removesuffix("_standard_error")
             assert re.search(rf"`(?:\w+\.)?({key}|{stem})`", page), key

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_count, as_positive, require
 from grpo_plan.errors import PilotError
 from grpo_plan.fitting.result import PassRateFit
-from grpo_plan.planning import kappa_file
+from grpo_plan.planning.kappa_file import body_of, check, read, write
 from grpo_plan.planning.gradients import MeanGradientSquare, noise_to_signal
 from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation, moments_of_counts, ratio_equation
 from grpo_plan.planning.pivot import Resampled, prompt_interval, quantiles, resample
@@ -252,7 +252,7 @@ class KappaMeasurement:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the measurement as one JSON object (docs/json.md)."""
-        kappa_file.write(path, kappa_file.body_of(self))
+        write(path, body_of(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> KappaMeasurement:
@@ -261,8 +261,8 @@ class KappaMeasurement:
         Raises:
             PilotFormatError: The file is missing, is no measurement, or its results are not those of its data.
         """
-        measurement = cls(**kappa_file.read(path))
-        kappa_file.check(path, measurement)
+        measurement = cls(**read(path))
+        check(path, measurement)
         return measurement
 
     # ------------------------------------------------------------------------------------------------------------
