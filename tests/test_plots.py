@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 
-from figures import dead_fraction, refill
+from figures import dead_fraction, plan, refill
 from grpo_plan.batches import refill as plan_refill
+from grpo_plan.costs import Budget, CostModel
 from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot
+from grpo_plan.planning import plan_group_size
 from grpo_plan.plots import draw_pilot, plot_dead_fraction, plot_pass_rates, plot_refill
+from grpo_plan.plots_plan import draw_plan, plot_effective_batch, plot_frontier
 from tests.conftest import ROOT, pilot_of
 
 
@@ -119,7 +123,7 @@ def test_odd_refills_can_be_drawn() -> None:
         plot_refill(unbounded, prompts_per_step=4, group_size=2, max_rounds=1)
 
 
-@pytest.mark.parametrize("module", [dead_fraction, refill])
+@pytest.mark.parametrize("module", [dead_fraction, plan, refill])
 def test_the_data_of_the_pictures_are_fresh(module: ModuleType) -> None:
     name = module.__name__.split(".")[-1]
     with (ROOT / f"figures/{name}.csv").open(encoding="utf-8") as file:
@@ -134,9 +138,47 @@ def test_the_data_of_the_pictures_are_fresh(module: ModuleType) -> None:
                 assert float(old[key]) == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.parametrize("module", [dead_fraction, refill])
+@pytest.mark.parametrize("module", [dead_fraction, plan, refill])
 def test_the_pictures_can_be_drawn(module: ModuleType, tmp_path: Path) -> None:
     module.draw(module.data(), tmp_path / "p.svg")
     picture = (tmp_path / "p.svg").read_text(encoding="utf-8")
     assert picture.startswith("<?xml")
     assert picture.count("<path") > 50
+
+
+# --- plans -------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> None:
+    from matplotlib.figure import Figure
+
+    chosen = plan_group_size(example_fit, budget=Budget(rollouts=2_000_000, steps=500))
+    left, right = Figure().subplots(1, 2)
+    assert plot_frontier(chosen, left) is left
+    lines = {line.get_label(): line for line in left.get_lines()}
+    at = chosen.sensitivity[0]
+    x, y = (np.asarray(v) for v in lines[f"kappa = {at.kappa:.3g}"].get_data())
+    for size, cost in zip(x, y, strict=True):
+        share = chosen.progress_at(next(p for p in chosen.frontier if p.design.group_size == size), at.kappa)
+        assert cost == pytest.approx(1.0 / share)
+    assert y.min() == 1.0
+    assert plot_effective_batch(chosen, right) is right
+    mean = next(line for line in right.get_lines() if line.get_label() == "mixed groups, mean")
+    assert np.asarray(mean.get_ydata()) == pytest.approx([p.batch.mixed_groups.mean for p in chosen.frontier])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"group_sizes": [8]},
+        {"kappa": 5.0, "group_sizes": [2, 3]},
+        {"cost": CostModel(refill=True)},
+        {"budget": Budget(prompts_per_step=1, steps=1), "group_sizes": [2, 512]},
+    ],
+)
+def test_odd_plans_can_be_drawn(example_fit: PassRateFit, options: dict[str, Any], tmp_path: Path) -> None:
+    chosen = plan_group_size(example_fit, **{"budget": Budget(rollouts=100_000, steps=100), **options})
+    draw_plan(chosen, tmp_path / "plan.png")
+    assert (tmp_path / "plan.png").stat().st_size > 10_000
+    with pytest.raises(DomainError, match="plan must be a Plan"):
+        plot_frontier("plan")  # type: ignore[arg-type]
