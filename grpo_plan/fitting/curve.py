@@ -11,8 +11,8 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.thresholds import FAR
 
-EXACT_TO = 12  # every group size up to here is a knot
-KNOT_RATIO = 1.12
+EXACT_TO = 10  # every group size up to here is a knot
+KNOT_RATIO = 1.13
 LEAST = 1e-300
 
 
@@ -30,13 +30,13 @@ class LimitsCurve:
 
     @classmethod
     def of(cls, fit: PassRateFit, largest: int) -> LimitsCurve:
-        """Knots that are 12 % apart from 12 on, and meet the kinks at n and at 4n.
+        """Knots that are 13 % apart from 10 on, and meet the kinks at n and at 4n.
 
         >>> from grpo_plan.fitting.fit import fit_pass_rates
         >>> from grpo_plan.pilot import Pilot
         >>> fit = fit_pass_rates(Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4))
         >>> LimitsCurve.of(fit, 20).knots
-        (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20)
+        (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20)
         """
         n = fit.max_measured_group_size
         sizes = set(range(2, min(EXACT_TO, largest) + 1)) | {2, largest}
@@ -67,8 +67,7 @@ class LimitsCurve:
         if right + 1 < len(knots):
             lines.append(_line({g: limits[g][0] for g in (after, knots[right + 1])}, group_size))
         low = min(lines[0], max(lines[1:])) if len(lines) > 1 else limits[after][0]
-        value = self.fit.dead(group_size, level)
-        held = {"dead": value.value, "all-pass": value.all_pass, "all-fail": value.all_fail}[kind]
+        held = self.fit.group_value(kind, group_size)
         low, high = max(low, limits[after][0]), min(high, limits[before][1])
         return (low, high) if held is None else (min(low, held), max(high, held))
 

@@ -263,11 +263,15 @@ class PassRateFit:
             low, high = (mean.low, mean.high) if kind == "all-pass" else (1.0 - mean.high, 1.0 - mean.low)
             return low, max(high, self.group_limits(kind, 2, level, simultaneous)[1])  # no part rises with G
         low, high = self._uncertainty.group_limits(kind, group_size, level, everywhere=simultaneous)
-        parts = self._points.parts(group_size)
-        value = {"dead": parts.dead, "all-pass": parts.all_pass, "all-fail": parts.all_fail}[kind]
+        value = self.group_value(kind, group_size)
         if self.family == "auto" and value is not None:
             return min(low, value), max(high, value)
         return low, high
+
+    def group_value(self, kind: str, group_size: int) -> float | None:
+        """Value of "dead", "all-pass" or "all-fail"; None where the pilot does not determine it."""
+        parts = self._points.parts(group_size)
+        return {"dead": parts.dead, "all-pass": parts.all_pass, "all-fail": parts.all_fail}[kind]
 
     def limits_of(self, functional: Functional, level: float) -> Limits:
         """Confidence limits of another mean."""

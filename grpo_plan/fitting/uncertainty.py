@@ -122,9 +122,12 @@ class Uncertainty:
                 high = min(high, float(highs[-1]))
         edge = FAR * self.points.largest
         if group_size > edge and not everywhere:  # the threshold rises there, the mean does not
-            mixing, near = self.profile.mixing, at(edge)
-            threshold = thresholds_for(self.histogram, near, level).upper
-            high = min(high, self._end(near.phi(mixing.passing, mixing.failing), threshold))
+            key = f"{kind}, near", edge, level, False
+            if key not in self._known:
+                mixing, near = self.profile.mixing, at(edge)
+                threshold = thresholds_for(self.histogram, near, level).upper
+                self._known[key] = 0.0, self._end(near.phi(mixing.passing, mixing.failing), threshold)
+            high = min(high, self._known[key][1])
         return (low if low > 0.0 else 0.0), min(high, 1.0)
 
     def _measured_with(self, kind: str, group_size: int) -> tuple[NDArray[np.int64], Floats, Floats]:

@@ -56,7 +56,7 @@ def hard_coverage(fit: PassRateFit, group_size: int, hard_below: float) -> float
 
     None where the pilot does not tell prompts apart, or has no hard ones.
     """
-    if fit.dead(group_size).value is None:
+    if fit.group_value("dead", group_size) is None:
         return None
     rates = fit.likely_rates
     weights = np.where(rates.passing < hard_below, rates.masses, 0.0)

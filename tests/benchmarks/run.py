@@ -135,6 +135,25 @@ def intervals() -> None:
             )
 
 
+def frontier() -> None:
+    """Plan over every group size from 2 to 512 with the limits of each D, for 1e6 prompts; limit 1 s, bar 1."""
+    from grpo_plan.costs import Budget
+    from grpo_plan.fitting import fit_pass_rates
+    from grpo_plan.pilot import Pilot
+    from grpo_plan.planning import plan_group_size
+
+    rng = np.random.default_rng(0)
+    pilot = Pilot.from_counts(rng.binomial(8, rng.beta(0.3, 0.3, 1_000_000)), 8)
+    budget = Budget(rollouts=2_000_000, steps=500)
+    for name, sizes in (("every G from 2 to 512", range(2, 513)), ("the default group sizes", None)):
+
+        def job(sizes: range | None = sizes) -> None:
+            plan = plan_group_size(fit_pass_rates(pilot), budget=budget, group_sizes=sizes)
+            _ = [planned.dead.interval for planned in plan.frontier]
+
+        report(f"frontier, 1e6 prompts, {name}", job, "limit 1 s", lambda: time.sleep(1.0), runs=3)
+
+
 def counting() -> None:
     """Rollouts to counts against the bare engine scan of the same two columns; bar 1.25 (0.8 of its speed)."""
     import polars as pl
@@ -200,6 +219,7 @@ MEASUREMENTS: dict[str, Callable[[], None]] = {
     "main-job": main_job,
     "fitting": fitting,
     "intervals": intervals,
+    "frontier": frontier,
     "counting": counting,
     "memory": memory,
 }
