@@ -75,7 +75,7 @@ def plan(
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = parse_group_sizes(group_sizes) if group_sizes else None
-    rules = trainer.rules(costs.values.get("gpus"), estimator)
+    trainer.rules(costs.values.get("gpus"), estimator)  # a wrong name is told before a long read
     pilot = request.read()
     budget, model, notes = costs.build(pilot)
     for note in notes:
@@ -92,7 +92,7 @@ def plan(
         cost=model,
         coherence=coherence,
         level=level,
-        rules=rules,
+        rules=trainer.rules(model.gpus, estimator),
         hard_below=hard_below,
         min_coverage=min_coverage,
         rare_share=rare_share,
