@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,9 +78,11 @@ def plan(
     sizes = parse_group_sizes(group_sizes) if group_sizes else None
     trainer.rules(costs.values.get("gpus"), estimator)  # a wrong name is told before a long read
     pilot = request.read()
-    budget, model, notes = costs.build(pilot)
+    budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:
         tell(note)
+    if request.options["stratum"] is not None:
+        tell("strata are planned together; one at a time with --where, or a mix of them with grpo-plan mix.")
     fit = fit_pass_rates(pilot, population=pool)
     chosen = plan_group_size(
         fit,

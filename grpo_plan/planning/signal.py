@@ -88,8 +88,12 @@ def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRang
     """A range, its ends, or one value as a range."""
     if isinstance(kappa, KappaRange):
         return kappa
-    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    return KappaRange(low=low, high=high)
+    pair = kappa if isinstance(kappa, tuple) else (kappa, kappa)
+    if len(pair) != 2 or not all(isinstance(end, int | float | np.integer | np.floating) for end in pair):
+        raise DomainError(
+            f"kappa must be a number, a pair (low, high), a KappaRange or a KappaMeasurement; got {kappa!r}."
+        )
+    return KappaRange(low=float(pair[0]), high=float(pair[1]))
 
 
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
