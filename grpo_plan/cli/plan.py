@@ -75,7 +75,7 @@ def plan(
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
-    sizes = parse_group_sizes(group_sizes) if group_sizes else None
+    sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
     trainer.rules(costs.values.get("gpus"), estimator)  # a wrong name is told before a long read
     pilot = request.read()
     budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
@@ -126,7 +126,7 @@ def parse_kappa(text: str) -> KappaRange | KappaMeasurement:
     except ValueError as error:
         if isinstance(error, DomainError):
             raise
-    if not Path(text).exists():
+    if not text or not Path(text).is_file():
         raise DomainError(
             f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
         )

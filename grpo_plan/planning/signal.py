@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_positive, as_probability
+from grpo_plan._validate import as_one_probability, as_positive
 from grpo_plan.advantages import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.result import PassRateFit
@@ -103,7 +103,7 @@ def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> Gr
 
 def as_coherence(coherence: float) -> float:
     """Mean cosine between the gradients of two prompts, in [0, 1)."""
-    rho = float(as_probability(coherence, "coherence"))
+    rho = as_one_probability(coherence, "coherence")
     if rho == 1.0:
         raise DomainError(
             "coherence must be below 1; at 1 all prompts pull the same way and one prompt a step is enough."
