@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_count, as_positive, require
 from grpo_plan.errors import PilotError
 from grpo_plan.fitting.result import PassRateFit
-from grpo_plan.planning.kappa_file import body_of, check, read, write
 from grpo_plan.planning.gradients import MeanGradientSquare, noise_to_signal
+from grpo_plan.planning.kappa_file import body_of, check, read, write
 from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation, moments_of_counts, ratio_equation
 from grpo_plan.planning.pivot import Resampled, prompt_interval, quantiles, resample
 
