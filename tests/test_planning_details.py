@@ -525,6 +525,19 @@ def test_eq_72_parts_and_kinks(example_fit: PassRateFit) -> None:
             assert interval[0] <= value <= interval[1]
 
 
+def test_laws_of_pilots_with_unequal_rollouts_use_the_prompts_with_enough() -> None:
+    """Of 40 prompts with 8 rollouts and 160 with 4, only the 40 speak of groups of 8; at 4 all of them do."""
+    k, n = [0, 2, 8, 5] * 10 + [1, 4] * 80, [8] * 40 + [4] * 160
+    fit = fit_pass_rates(gp.Pilot.from_counts(k, n))
+    laws = fit.group_pmfs([4, 8])
+    for g, law in laws.items():
+        assert law.sum() == pytest.approx(1.0)
+        assert law[0] + law[-1] == pytest.approx(fit.dead(g).value)
+    few = fit_pass_rates(gp.Pilot.from_counts([0, 2, 8, 5] * 10, 8)).group_pmf(4)
+    rest = np.array([0.0, 1.0, 0.0, 0.0, 1.0]) / 2
+    assert laws[4] == pytest.approx(0.2 * few + 0.8 * rest)
+
+
 # --- page and JSON -------------------------------------------------------------------------------------------------
 
 
