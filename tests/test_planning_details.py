@@ -526,16 +526,13 @@ def test_eq_72_parts_and_kinks(example_fit: PassRateFit) -> None:
 
 
 def test_laws_of_pilots_with_unequal_rollouts_use_the_prompts_with_enough() -> None:
-    """Of 40 prompts with 8 rollouts and 160 with 4, only the 40 speak of groups of 8; at 4 all of them do."""
-    k, n = [0, 2, 8, 5] * 10 + [1, 4] * 80, [8] * 40 + [4] * 160
-    fit = fit_pass_rates(gp.Pilot.from_counts(k, n))
+    """Of 160 prompts with 8 rollouts and 40 with 4, only the 160 speak of groups of 8; at 4 all of them do."""
+    k, n = [0, 2, 8, 5] * 40 + [1, 4] * 20, [8] * 160 + [4] * 40
+    fit, full = (fit_pass_rates(gp.Pilot.from_counts(k[:m], n[:m])) for m in (200, 160))
     laws = fit.group_pmfs([4, 8])
-    for g, law in laws.items():
-        assert law.sum() == pytest.approx(1.0)
-        assert law[0] + law[-1] == pytest.approx(fit.dead(g).value)
-    few = fit_pass_rates(gp.Pilot.from_counts([0, 2, 8, 5] * 10, 8)).group_pmf(4)
-    rest = np.array([0.0, 1.0, 0.0, 0.0, 1.0]) / 2
-    assert laws[4] == pytest.approx(0.2 * few + 0.8 * rest)
+    assert laws[8] == pytest.approx(full.group_pmf(8))
+    assert laws[8] == pytest.approx(np.bincount([0, 2, 5, 8], minlength=9) / 4)
+    assert laws[4] == pytest.approx(0.8 * full.group_pmf(4) + 0.2 * np.array([0.0, 0.5, 0.0, 0.0, 0.5]))
 
 
 # --- page and JSON -------------------------------------------------------------------------------------------------
@@ -578,6 +575,13 @@ def test_json_says_what_the_plan_holds(run: Run, example_file: Any, example_fit:
     assert picks == {a.objective: None if a.planned is None else a.planned.design.group_size for a in plan.alternatives}
     step = document(run("plan", example_file, "--rollouts-per-step", 512, "--group-sizes", "8", "--json"))
     assert step["recommended"]["cost"]["of"] == "step"
+
+
+def test_every_size_that_the_page_speaks_of_has_a_row(run: Run, example_file: Any) -> None:
+    page = [" ".join(line.split()) for line in run("plan", example_file, "--rollouts-per-step", 1024).out.splitlines()]
+    assert any(line.startswith("> 6 170 ") for line in page)
+    assert any(line.startswith("12 85 ") for line in page)  # the pick of max-dead
+    assert not any(line.startswith("48 ") for line in page)
 
 
 def test_json_tells_the_pick_from_the_least_regret(run: Run, example_file: Any) -> None:
@@ -666,6 +670,14 @@ def test_the_machine_shapes_the_design(run: Run, example_file: Any) -> None:
     words = ["--rollouts-per-step", 1000, "--group-sizes", "8", "--trainer", "trl", "--gpus", 24, "--micro-batch", 5]
     best = document(run("plan", example_file, *words, "--json"))["recommended"]
     assert best["rollouts_per_step"] == 960
+
+
+def test_the_version_of_the_trainer_shapes_the_design(run: Run, example_file: Any) -> None:
+    """From 0.19 on Axolotl wants every GPU to see whole groups."""
+    words = ["--rollouts-per-step", 1008, "--group-sizes", "16", "--trainer", "axolotl", "--gpus", 4, "--json"]
+    for version, prompts in (("0.16", 63), ("0.21", 60)):
+        best = document(run("plan", example_file, *words, "--trainer-version", version))["recommended"]
+        assert best["prompts_per_step"] == prompts
 
 
 def test_a_pilot_at_two_temperatures_gives_the_block_none() -> None:
