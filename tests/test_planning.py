@@ -319,7 +319,8 @@ def test_fixed_steps_and_prompts_leave_the_largest_group_that_the_costs_allow(ex
 
 
 def test_candidates_are_powers_and_divisors() -> None:
-    assert candidate_group_sizes(None) == tuple(sorted({*(2**i for i in range(1, 10)), *(3 * 2**i for i in range(8))}))
+    steps = {*(2**i for i in range(1, 10)), *(3 * 2**i for i in range(8)), *(5 * 2**i for i in range(7))}
+    assert candidate_group_sizes(None) == tuple(sorted(steps))
     assert {5, 10, 20, 25, 40, 50, 100, 125, 200, 250, 400, 500} <= set(candidate_group_sizes(4000))
     assert candidate_group_sizes(4000.5) == candidate_group_sizes(None)
 

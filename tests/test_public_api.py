@@ -108,7 +108,7 @@ RECORDS = {
     "KappaRange": "low high value",
     "Plan": (
         "objective recommended pick least_regret frontier alternatives flat_range sensitivity kappa estimator coherence "
-        "cost_model binding_constraint refused assumptions trainer fit"
+        "cost_model binding_constraint per_cost refused assumptions trainer fit"
     ),
     "Hardware": "gpus micro_batch",
     "Refilling": "batch_multiplier max_rounds",

@@ -23,6 +23,7 @@ from grpo_plan.cli.numbers import (
 )
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Alternative, NoiseToSignal, Plan, PlannedDesign
+from grpo_plan.planning.signal import FLAT_SHARE
 
 if TYPE_CHECKING:
     from grpo_plan.trainers.base import Block
@@ -46,7 +47,7 @@ def print_plan(chosen: Plan, block: Block | None = None) -> None:
         _print_sensitivity(out, chosen)
     for line in others:
         say(out, line, "  ")
-    out.print("\nDesigns within the budget" if _limited(chosen) else "\nDesigns and their cost", style="bold")
+    out.print("\nDesigns and their cost" if chosen.per_cost else "\nDesigns within the budget", style="bold")
     _print_frontier(out, chosen)
     out.print("\nWhat other objectives pick", style="bold")
     for other in chosen.alternatives:
@@ -170,9 +171,13 @@ def _flat(chosen: Plan) -> str:
     low, high = chosen.flat_range
     if low == high:
         return f"no other G of the table comes within 10 points of G = {low}"
+    most = chosen.least_regret.worst_regret + (1.0 - FLAT_SHARE)
+    sizes = {p.design.group_size: p.worst_regret <= most for p in chosen.frontier}
+    worse = [str(size) for size, close in sizes.items() if low < size < high and not close]
+    but = f" (but not {', '.join(worse)})" if worse else ""
     if chosen.kappa.measured:
-        return f"G = {low} to {high} make within 10 % of the best progress; the upper end is optimistic"
-    return f"G = {low} to {high} have a worst case within 10 points of the best one's; the upper end is optimistic"
+        return f"G = {low} to {high}{but} make within 10 % of the best progress; the upper end is optimistic"
+    return f"G = {low} to {high}{but} have a worst case within 10 points of the best one's; the upper end is optimistic"
 
 
 def _noise_to_signal(found: NoiseToSignal | None) -> str:
@@ -183,7 +188,7 @@ def _noise_to_signal(found: NoiseToSignal | None) -> str:
     if found.value is not None and found.high != found.low:
         span = f"{amount(found.value)} [{amount(found.low)}, {high}]"
     if found.high is not None and found.high < 1.0:
-        verdict = "below 1, G matters little"
+        verdict = "below 1, G matters less than the table says"
     else:
         verdict = "above 1, G matters" if found.low > 1.0 else "where it is above 1, G matters"
     return f"noise to signal of a step {span}: {verdict}"
@@ -198,7 +203,7 @@ def _reasons(chosen: Plan) -> list[str]:
             "signal, the default objective, is in the table below.",
         ]
     same = len({a.group_size for a in chosen.sensitivity}) == 1
-    where = "within the budget" if _limited(chosen) else "per unit of cost"
+    where = "per unit of cost" if chosen.per_cost else "within the budget"
     if kappa.measured:
         lines = [f"Most progress {where} at kappa = {kappa.value:.3g} (estimator {chosen.estimator})."]
     elif same:
@@ -209,7 +214,7 @@ def _reasons(chosen: Plan) -> list[str]:
             f"{kappa.low:g} to {kappa.high:g} this G loses least in the worst case: at most {best.worst_regret:.0%} "
             f"of the progress that the best G of the table makes {where} (estimator {chosen.estimator})."
         ]
-    if same and _limited(chosen) and len(chosen.frontier) > 1:
+    if same and not chosen.per_cost and len(chosen.frontier) > 1:
         if len({(p.design.prompts_per_step, p.design.steps) for p in chosen.frontier}) == 1:
             lines[0] += " Steps and prompts a step are fixed, so the largest group that fits is best."
     if exact is not best:
@@ -225,10 +230,6 @@ def _reasons(chosen: Plan) -> list[str]:
             "section 3)."
         )
     return lines
-
-
-def _limited(chosen: Plan) -> bool:
-    return any(p.binding for p in chosen.frontier)
 
 
 def _print_sensitivity(out: Any, chosen: Plan) -> None:
@@ -268,7 +269,7 @@ def _print_frontier(out: Any, chosen: Plan) -> None:
     }
     notes = [f"{len(shown)} of {len(chosen.frontier)} group sizes; all with --json"] if hidden else []
     notes += [text for name, text in told.items() if name in columns]
-    per = "within the budget" if _limited(chosen) else "per unit of cost"
+    per = "per unit of cost" if chosen.per_cost else "within the budget"
     notes.append(f"kappa: progress {per} against the best G at that kappa")
     say(out, ". ".join(notes) + ".", "  ")
     found = {p.dead.status for p in shown}
@@ -298,7 +299,7 @@ def _columns(chosen: Plan, shown: list[PlannedDesign]) -> dict[str, Callable[[Pl
         columns["mixed groups"] = _mixed
         if any(p.batch.dead_batch_probability >= WORTH_A_COLUMN for p in shown):
             columns["all dead"] = lambda p: chance(p.batch.dead_batch_probability)
-    if not _limited(chosen):
+    if chosen.per_cost:
         unit = next((u for u in ("usd", "gpu_hours", "tokens") if shown[0].cost.of(u) is not None), "rollouts")
         words = {"usd": "USD", "gpu_hours": "GPU-hours"}.get(unit, unit)
         columns[words] = lambda p: amount(p.cost.of(unit) or 0.0)

@@ -29,7 +29,11 @@ def assumptions(
             f"pilot's pass rates.{_other_prompts(measurement, ends)} It changes with the policy."
         )
         notes += [status.sentence for status in measurement.statuses if status is not KappaStatus.OK]
-    elif not kappas.measured:
+    elif kappas.measured:
+        notes.append(
+            f"That the score noise over contrast, kappa, is {kappas.value:g}, as given; it changes with the policy."
+        )
+    else:
         notes.append(
             f"kappa, taken between {kappas.low:g} and {kappas.high:g}. grpo_plan.probe measures it on your own model, "
             "from some 4,000 rollouts (docs/choosing.md, section 3)."

@@ -158,6 +158,11 @@ def _nearest(budget: Budget, rules: DesignRules, sizes: list[int]) -> str:
     return f" Nearest that it accepts: {', or '.join(offers)}." if offers else ""
 
 
+def per_cost(budget: Budget) -> bool:
+    """Whether nothing limits the run or a step, so that designs are compared per unit of cost."""
+    return not budget.totals and budget.rollouts_per_step is None
+
+
 def comparable_groups(candidate: Candidate, budget: Budget, cost: CostModel) -> float:
     """Groups that a design samples within the budget; per unit of cost where no total limits it.
 
@@ -169,7 +174,7 @@ def comparable_groups(candidate: Candidate, budget: Budget, cost: CostModel) -> 
         spent = candidate.solved.cost
         unit = next((u for u in ("usd", "gpu_hours", "tokens") if spent.of(u) is not None), "rollouts")
         amount = spent.of(unit)
-        fixed = design.rollouts_per_step if budget.rollouts_per_step is not None else 1.0
+        fixed = 1.0 if per_cost(budget) else design.rollouts_per_step
         groups *= fixed / amount if amount else 1.0
     return groups
 

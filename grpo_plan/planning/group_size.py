@@ -14,7 +14,14 @@ from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.assumptions import assumptions
-from grpo_plan.planning.frontier import batch_of, comparable_groups, dead_fractions, feasible_designs, fixed_cost
+from grpo_plan.planning.frontier import (
+    batch_of,
+    comparable_groups,
+    dead_fractions,
+    feasible_designs,
+    fixed_cost,
+    per_cost,
+)
 from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.objectives import (
     OBJECTIVES,
@@ -110,6 +117,7 @@ def plan_group_size(
     candidates = feasible.candidates
     sizes = [c.design.group_size for c in candidates]
     laws = {size: c.law for size, c in zip(sizes, candidates, strict=True)}
+    probed = get_estimator("rloo")  # whose gradients a probe measures
     extra = {advantage.weights(size)[0] for size in sizes} - set(laws)
     laws.update(fit.group_pmfs(extra))
     moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
@@ -136,7 +144,13 @@ def plan_group_size(
             progress_high=float(ends[i, -1]),
             worst_regret=float(1.0 - table[i].min()),
             noise_to_signal=_noise_to_signal(
-                measurement, sizes[i], moments[i], c.solved.cost.groups / (c.design.steps or 1), kappas, rho
+                measurement,
+                sizes[i],
+                moments[i],
+                probed.moments(laws.__getitem__, sizes[i]),
+                c.solved.cost.groups / (c.design.steps or 1),
+                kappas,
+                rho,
             ),
             mixed_groups_per_cost=float(mixed[i] / mixed.max()) if mixed.max() > 0.0 else 0.0,
             coverage=hard_coverage(fit, c.design.group_size, limits.hard_below),
@@ -147,7 +161,15 @@ def plan_group_size(
     )
     prompt_cost = fixed_cost(budget, cost, fit.mean_pass_rate)
     picks = {
-        name: pick(name, frontier, limits=limits, kappas=kappas, table=table, prompt_cost=prompt_cost)
+        name: pick(
+            name,
+            frontier,
+            limits=limits,
+            kappas=kappas,
+            table=table,
+            prompt_cost=prompt_cost,
+            limited=not per_cost(budget),
+        )
         for name in OBJECTIVES
     }
     chosen = picks.pop(objective)
@@ -167,6 +189,7 @@ def plan_group_size(
         coherence=rho,
         cost_model=cost,
         binding_constraint=binding_constraint(budget),
+        per_cost=per_cost(budget),
         refused=feasible.refused,
         assumptions=assumptions(fit, kappas, chosen.planned, rho, cost, measurement),
         trainer=None if rules is None else rules.name,
@@ -191,15 +214,23 @@ def _noise_to_signal(
     measurement: KappaMeasurement | None,
     group_size: int,
     moments: GroupMoments,
+    probed: GroupMoments,
     groups: float,
     kappas: KappaRange,
     coherence: float,
 ) -> NoiseToSignal | None:
-    """Of a step: as measured, or from the coherence and the range of kappa (theory.md, eq. 26 and 51)."""
+    """Of a step: as measured, or from the coherence and the range of kappa (theory.md, eq. 26 and 51).
+
+    A probe measures RLOO gradients; those of another estimator have more or less noise by eq. 25.
+    """
     if measurement is not None:
         found = measurement.noise_to_signal(max(1, round(groups)), group_size)
-        if found is not None:
-            return NoiseToSignal(value=found.value, low=found.low, high=found.high)
+        if found is not None and moments.signal > 0.0:
+            kappa = np.array(kappas.middle)
+            own, theirs = (m.variance(kappa, 0.0) / m.signal**2 for m in (moments, probed))
+            more = float(own / theirs)
+            value, high = (None if x is None else more * x for x in (found.value, found.high))
+            return NoiseToSignal(value=value, low=more * found.low, high=high)
     if coherence == 0.0 or moments.signal == 0.0:
         return None
     with np.errstate(over="ignore", divide="ignore"):

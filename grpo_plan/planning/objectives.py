@@ -124,12 +124,13 @@ def pick(
     kappas: KappaRange,
     table: Floats,
     prompt_cost: float,
+    limited: bool,
 ) -> Alternative:
     """What an objective picks."""
     if objective == "signal":
         return _signal(frontier, kappas, table)
     if objective == "mixed-groups":
-        return _mixed_groups(frontier, prompt_cost)
+        return _mixed_groups(frontier, prompt_cost, limited)
     if objective == "rare-mode":
         return _rare_mode(frontier, limits)
     return _max_dead(frontier, limits) if objective == "max-dead" else _coverage(frontier, limits)
@@ -215,12 +216,14 @@ def _max_dead(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
     )
 
 
-def _mixed_groups(frontier: Sequence[PlannedDesign], prompt_cost: float) -> Alternative:
+def _mixed_groups(frontier: Sequence[PlannedDesign], prompt_cost: float, limited: bool) -> Alternative:
     best = max(frontier, key=lambda p: p.mixed_groups_per_cost)
     close = [p.design.group_size for p in frontier if p.mixed_groups_per_cost >= FLAT_SHARE]
     others = [p for p in frontier if p is not best]
     runner = max(others, key=lambda p: p.mixed_groups_per_cost) if others else None
-    words = "Most mixed groups per unit of cost."
+    designs = {(p.design.prompts_per_step, p.design.steps) for p in frontier}
+    fixed = limited and len(designs) == 1 < len(frontier)
+    words = "Most mixed groups within the budget." if fixed else "Most mixed groups per unit of cost."
     small = best.design.group_size <= 3
     if small and prompt_cost == 0.0:
         words += (

@@ -16,7 +16,7 @@ from grpo_plan.rules import RuleCheck
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseToSignal:
-    """Variance of a step's gradient over its squared mean: below 1 the group size matters little.
+    """Variance of a step's gradient over its squared mean, x: progress is near ``1 / (1 + x)`` (theory.md, eq. 26).
 
     Attributes:
         value: As measured; None where kappa is only a range, or where it cannot be told.
@@ -130,6 +130,7 @@ class Plan:
         coherence: Mean cosine between the gradients of two prompts that was planned with.
         cost_model: What groups cost.
         binding_constraint: What limits every design.
+        per_cost: Whether progress is per unit of cost, as nothing limits the run or a step; else it is the design's.
         refused: Group sizes that the trainer's rules leave out, with the reason.
         assumptions: What the plan takes for granted, gravest first.
         trainer: Whose rules the designs obey; None without a trainer.
@@ -149,6 +150,7 @@ class Plan:
     coherence: float
     cost_model: CostModel = field(repr=False)
     binding_constraint: str
+    per_cost: bool
     refused: tuple[str, ...] = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
     trainer: str | None
