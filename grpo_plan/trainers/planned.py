@@ -70,8 +70,8 @@ class PlannedRecipe:
                 max_rounds = self.max_rounds
             else:
                 notes = (
-                    f"The planned cap of {self.max_rounds} rounds is left out: it is for {self.trainer or 'no trainer'} "
-                    f"at batch_multiplier {planned:g}. Give another with --max-rounds, or plan again.",
+                    f"The planned cap of {self.max_rounds} rounds is left out: it is for {self.trainer} at "
+                    f"batch_multiplier {planned:g}. Give another with --max-rounds, or plan again.",
                 )
         return Refilling(batch_multiplier=asked, max_rounds=max_rounds), notes
 
@@ -90,7 +90,7 @@ def recipe_of(plan: object) -> PlannedRecipe:
         return PlannedRecipe()
     if (command := plan.get("command", "plan")) != "plan":
         raise PlanFormatError(
-            f"plan is the answer of grpo-plan {str(command)[:40]!r}, not of plan: it recommends no design to train. "
+            f"plan is the answer of grpo-plan {repr(command)[:40].strip(chr(39))}, not of plan: it recommends no design to train. "
             "Give the output of: grpo-plan plan --json."
         )
     row = plan.get("recipe")

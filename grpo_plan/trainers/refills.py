@@ -40,8 +40,8 @@ def require_refill(trainer: Trainer) -> None:
 def fitting_refill(plan: Plan, keys: RefillKeys | None) -> FittingRefill:
     """The smallest multiplier that fills a step in one round in 95 % of steps, and a cap that 95 % of runs never hit.
 
-    The multiplier holds at the estimated dead fraction; at its upper limit where the trainer stops the run at a cap. The
-    cap holds at the upper limit, for rounds of that size (theory.md, eq. 52 to 54).
+    The multiplier holds at the estimated dead fraction, or at its upper limit where the trainer stops the run at a cap.
+    The cap holds at the upper limit, for rounds of that size (theory.md, eq. 52 to 54).
 
     Args:
         plan: A plan with refill; its recommended design is meant.

@@ -7,8 +7,8 @@ from dataclasses import replace
 from grpo_plan.errors import DomainError
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 from grpo_plan.trainers.text import commented, python_call
-from grpo_plan.trainers.trl import settings_of
 from grpo_plan.trainers.trl import VERSIONS as TRL_VERSIONS
+from grpo_plan.trainers.trl import settings_of
 from grpo_plan.trainers.trl_family import RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import pick_range
 
