@@ -147,7 +147,7 @@ def test_who_refills(name: str) -> None:
         return
     for refused in ({"plan": ROW, "refill": asked}, {"plan": plan_json(refill=True)}):
         with pytest.raises(gp.DomainError, match=rf"^{trainer.title} cannot refill a step.*or use verl, OpenRLHF, "):
-            gp.emit(trainer=name, **refused)  # type: ignore[arg-type]
+            gp.emit(trainer=name, **refused)
 
 
 @pytest.mark.parametrize("name", [n for n in known_trainers() if n not in NOT_REFILLING])

@@ -89,9 +89,10 @@ def recipe_of(plan: object) -> PlannedRecipe:
     if not isinstance(plan, Mapping):
         return PlannedRecipe()
     if (command := plan.get("command", "plan")) != "plan":
+        name = repr(command)[:40].strip("'")
         raise PlanFormatError(
-            f"plan is the answer of grpo-plan {repr(command)[:40].strip(chr(39))}, not of plan: it recommends no design to train. "
-            "Give the output of: grpo-plan plan --json."
+            f"plan is the answer of grpo-plan {name}, not of plan: it recommends no design to train. Give the "
+            "output of: grpo-plan plan --json."
         )
     row = plan.get("recipe")
     if row is None:
