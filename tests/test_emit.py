@@ -443,7 +443,9 @@ def test_usage_errors_are_one_line(run: Run) -> None:
     Path("plan.json").write_text('{"group_size": 8, "prompts_per_step": 8}', encoding="utf-8")
     design = ("--group-size", 8, "--prompts-per-step", 64)
     for arguments, code, message in (
-        ((), 2, "emit needs --trainer, one of trl, "),
+        ((), 2, "emit needs a plan, or --group-size and --prompts-per-step."),
+        (design, 2, "emit needs --trainer, one of trl, "),
+        (("plan.json",), 2, "or a plan made with it."),
         (("--trainer", "trl"), 2, "emit needs a plan, or --group-size and --prompts-per-step."),
         (("plan.json", "--trainer", "trl", *design), 2, "got both"),
         (("missing.json", "--trainer", "trl"), 1, "missing.json cannot be read"),

@@ -90,7 +90,7 @@ def emit(
     planned = recipe_of(source)
     trainer = planned.trainer if trainer is None else trainer
     if trainer is None:
-        raise DomainError(f"emit needs --trainer, one of {', '.join(known_trainers())}; the plan names none.")
+        raise DomainError(f"emit needs --trainer, one of {', '.join(known_trainers())}, or a plan made with it.")
     rounds = optional_whole(max_rounds, "--max-rounds")
     refilling, notes = _refilling(planned, trainer, refill, batch_multiplier, rounds)
     block = emit_block(
