@@ -86,6 +86,7 @@ def test_a_planned_version_goes_with_its_trainer_and_a_cap_with_trainer_and_mult
     assert "recipe.dapo.main_dapo" in gp.emit(plan).text
     other = gp.emit(plan, trainer="nemo-rl")
     assert other.settings["grpo.batch_multiplier"] == 2.5
+    assert not any("0.8.0" in note for note in other.notes)
     assert "grpo.dynamic_sampling_max_gen_batches" not in other.settings
     assert "The planned cap of 3 rounds is left out: it is for verl" in other.notes[0]
     recipe = recipe_of(plan)
