@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_positive, as_probability
+from grpo_plan._validate import as_one_probability, as_positive
 from grpo_plan.advantages import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.result import PassRateFit
@@ -88,8 +88,12 @@ def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRang
     """A range, its ends, or one value as a range."""
     if isinstance(kappa, KappaRange):
         return kappa
-    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    return KappaRange(low=low, high=high)
+    pair = kappa if isinstance(kappa, tuple) else (kappa, kappa)
+    if len(pair) != 2 or not all(isinstance(end, int | float | np.integer | np.floating) for end in pair):
+        raise DomainError(
+            f"kappa must be a number, a pair (low, high), a KappaRange or a KappaMeasurement; got {kappa!r}."
+        )
+    return KappaRange(low=float(pair[0]), high=float(pair[1]))
 
 
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
@@ -99,7 +103,7 @@ def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> Gr
 
 def as_coherence(coherence: float) -> float:
     """Mean cosine between the gradients of two prompts, in [0, 1)."""
-    rho = float(as_probability(coherence, "coherence"))
+    rho = as_one_probability(coherence, "coherence")
     if rho == 1.0:
         raise DomainError(
             "coherence must be below 1; at 1 all prompts pull the same way and one prompt a step is enough."
