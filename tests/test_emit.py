@@ -141,6 +141,8 @@ def parsed(block: gp.Block) -> Any:
 def test_every_block_is_read_by_its_language(name: str, refill: gp.Refilling | None) -> None:
     trainer = get_trainer(name)
     assert trainer.name == name
+    if not trainer.refills:
+        refill = None
     for estimator in trainer.estimators:
         block = gp.emit(
             DESIGN,
@@ -383,7 +385,7 @@ def test_from_plan_to_block(run: Run, example_file: Path) -> None:
         "schema", "command", "trainer", "versions", "language", "text", "settings", "checks", "notes"
     ]  # fmt: skip
     page = (ROOT / "docs/json.md").read_text(encoding="utf-8")
-    row = next(line for line in page.splitlines() if line.startswith("| `emit` |"))
+    row = next(line for line in page.splitlines() if line.startswith("| `emit` ("))
     assert all(f"`{key}`" in row for key in (*list(body)[2:], *body["checks"][0]))
     assert all(check["satisfied"] for check in body["checks"])
     again = run("emit", "plan.json", "--trainer", "trl", "--temperature", 1, "-o", "block.py")
@@ -406,7 +408,7 @@ def test_a_plan_comes_through_a_pipe() -> None:
 def test_a_design_on_the_command_line(run: Run) -> None:
     design = ("emit", "--group-size", 8, "--prompts-per-step", "1,024", "--steps", "1e3")
     answer = document(
-        run(*design, "--trainer", "ms-swift", "--gpus", 8, "--micro-batch", 8, "--refill", 1.5, "--refill-rounds", 6,
+        run(*design, "--trainer", "ms-swift", "--gpus", 8, "--micro-batch", 8, "--refill", "--batch-multiplier", 1.5, "--max-rounds", 6,
             "--max-response-tokens", "8,192", "--trainer-version", "4.2", "--json")
     )  # fmt: skip
     chosen = {"max_resample_times": 6, "dynamic_sample": True, "max_steps": 1000, "max_completion_length": 8192}
@@ -441,7 +443,9 @@ def test_usage_errors_are_one_line(run: Run) -> None:
     Path("plan.json").write_text('{"group_size": 8, "prompts_per_step": 8}', encoding="utf-8")
     design = ("--group-size", 8, "--prompts-per-step", 64)
     for arguments, code, message in (
-        ((), 2, "emit needs --trainer, one of trl, "),
+        ((), 2, "emit needs a plan, or --group-size and --prompts-per-step."),
+        (design, 2, "emit needs --trainer, one of trl, "),
+        (("plan.json",), 2, "or a plan made with it."),
         (("--trainer", "trl"), 2, "emit needs a plan, or --group-size and --prompts-per-step."),
         (("plan.json", "--trainer", "trl", *design), 2, "got both"),
         (("missing.json", "--trainer", "trl"), 1, "missing.json cannot be read"),
@@ -450,7 +454,14 @@ def test_usage_errors_are_one_line(run: Run) -> None:
         ((*design, "--trainer", "trl", "--trainer-version", "0.1"), 2, "TRL 0.1 is too old"),
         ((*design, "--trainer", "trl", "--gpus", 0), 2, "gpus must be at least 1"),
         ((*design, "--trainer", "trl", "--gpus", 24, "--micro-batch", 16), 3, "Nearest: 48 prompts x 8"),
-        ((*design, "--trainer", "trl", "--refill", 0), 2, "batch_multiplier must be finite and above 0"),
+        ((*design, "--trainer", "verl", "--refill", "--batch-multiplier", 0), 2, "batch_multiplier must be finite and"),
+        (
+            (*design, "--trainer", "verl", "--batch-multiplier", 2),
+            2,
+            "--batch-multiplier needs dynamic sampling; got 2",
+        ),
+        ((*design, "--trainer", "verl", "--max-rounds", 3), 2, "--max-rounds needs dynamic sampling; got 3 without it"),
+        ((*design, "--trainer", "trl", "--refill"), 2, "TRL cannot refill a step"),
         ((*design, "--trainer", "trl", "-o", "no/such"), 2, "cannot be written"),
         ((*design, "--trainer", "trl", "-o", "."), 2, "is no regular file"),
         (("--group-size", 1, "--prompts-per-step", 64, "--trainer", "trl"), 2, "group_size must be at least 2"),

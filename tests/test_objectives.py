@@ -328,7 +328,10 @@ def test_every_design_of_the_frontier_obeys_the_rules(rollouts: int, steps: int,
         assert x.design.rollouts_per_step % 64 == 0
         assert x.design.rollouts_per_step * steps <= rollouts
         assert all(check.satisfied for check in x.checks)
-        assert (x.design.rollouts_per_step + 64 * x.design.group_size) * steps > rollouts  # nothing larger fits
+        multiple = 64 // int(np.gcd(64, x.design.group_size))
+        most = rollouts // (steps * x.design.group_size) // multiple * multiple  # nothing larger fits
+        even = most // (8 * multiple) * 8 * multiple
+        assert x.design.prompts_per_step == (even if even >= 0.98 * most else most)
 
 
 def test_a_group_size_that_the_trainer_refuses(example_fit: PassRateFit) -> None:

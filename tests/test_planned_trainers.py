@@ -68,4 +68,27 @@ def test_a_size_that_is_refused_is_refused_for_a_reason(example_fit: gp.PassRate
     for planned in plan.frontier:
         design, multiple = planned.design, rules.prompt_multiple(planned.design.group_size)
         assert multiple is not None
-        assert (design.prompts_per_step + multiple) * design.group_size * 50 > 50_000
+        most = 50_000 // (50 * design.group_size) // multiple * multiple
+        even = most // (8 * multiple) * 8 * multiple
+        assert design.prompts_per_step == (even if even >= 0.98 * most else most)
+
+
+def test_prompts_have_divisors_left_where_that_is_cheap(example_fit: gp.PassRateFit) -> None:
+    """1,226 prompts x 4 give each of 8 GPUs 613 rollouts, a prime: one a pass. 1,216 give 608, sixteen a pass."""
+    rules = gp.rules_for("trl", gp.Hardware(gpus=8))
+
+    def planned(budget: gp.Budget, size: int) -> gp.Plan:
+        return gp.plan_group_size(example_fit, budget=budget, group_sizes=[size], rules=rules, kappa=5.0)
+
+    plan = planned(gp.Budget(rollouts=1_226 * 4 * 10, steps=10), 4)
+    assert plan.recommended.design.prompts_per_step == 1_216
+    block = gp.emit(plan, trainer="trl", hardware=gp.Hardware(gpus=8))
+    assert block.settings["per_device_train_batch_size"] == 16
+    fixed = planned(gp.Budget(prompts_per_step=1_226, steps=10), 4)
+    assert fixed.recommended.design.prompts_per_step == 1_226
+    step = planned(gp.Budget(rollouts_per_step=1_226 * 4, steps=10), 4)
+    assert step.recommended.design.prompts_per_step == 1_226
+    dear = planned(gp.Budget(rollouts=126 * 4 * 10, steps=10), 4)  # 112 would cost 11 %
+    assert dear.recommended.design.prompts_per_step == 126
+    edge = planned(gp.Budget(rollouts=98 * 8 * 10, steps=10), 8)  # 96 cost 2.04 %
+    assert edge.recommended.design.prompts_per_step == 98

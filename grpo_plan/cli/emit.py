@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from grpo_plan.trainers.registry import known_trainers
 if TYPE_CHECKING:
     from grpo_plan.costs import Design
     from grpo_plan.trainers.base import Block, Refilling
+    from grpo_plan.trainers.planned import PlannedRecipe
 
 Whole = str | None
 
@@ -37,27 +39,40 @@ def emit(
     plan: Annotated[
         str | None, typer.Argument(metavar="[PLAN]", help="JSON of grpo-plan plan --json, or - for stdin.")
     ] = None,
-    trainer: Annotated[str | None, typer.Option(help=f"{', '.join(known_trainers())}.")] = None,
+    trainer: Annotated[str | None, typer.Option(help=f"Default: the plan's. {', '.join(known_trainers())}.")] = None,
     trainer_version: Annotated[
-        str | None, typer.Option(metavar="V", help="Version of the trainer, e.g. 1.16. Default: the newest known.")
+        str | None,
+        typer.Option(
+            metavar="V", help="Version of the trainer, e.g. 1.16. Default: the plan's, else the newest known."
+        ),
     ] = None,
-    gpus: Annotated[Whole, typer.Option(metavar="N", help="Data-parallel GPUs that train.")] = "1",
+    gpus: Annotated[
+        Whole, typer.Option(metavar="N", help="Data-parallel GPUs that train. Default: the plan's, else 1.")
+    ] = None,
     micro_batch: Annotated[
-        Whole, typer.Option(metavar="N", help="Rollouts per GPU in one pass. Default: chosen, and said.")
+        Whole,
+        typer.Option(metavar="N", help="Rollouts per GPU in one pass. Default: the plan's, else chosen, and said."),
     ] = None,
     group_size: Annotated[Whole, typer.Option(metavar="G", help="Group size, instead of a plan.")] = None,
     prompts_per_step: Annotated[Whole, typer.Option(metavar="N", help="Groups in a step, instead of a plan.")] = None,
     steps: Annotated[Whole, typer.Option(metavar="N", help="Optimiser steps, instead of a plan.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Sampling temperature. Default: the trainer's own.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sampling temperature. Default: the plan's, else the trainer's own.")
+    ] = None,
     max_response_tokens: Annotated[
-        Whole, typer.Option(metavar="N", help="Longest response. Default: the trainer's own.")
+        Whole, typer.Option(metavar="N", help="Longest response. Default: the plan's, else the trainer's own.")
     ] = None,
     estimator: Annotated[str | None, typer.Option(help="Advantage. Default: the plan's, else grpo.")] = None,
     refill: Annotated[
-        float | None, typer.Option(metavar="M", help="Dynamic sampling: prompts generated per prompt wanted, e.g. 1.5.")
+        bool, typer.Option("--refill", help="Dynamic sampling: dead groups are replaced. Default: as the plan has it.")
+    ] = False,
+    batch_multiplier: Annotated[
+        float | None,
+        typer.Option(metavar="M", help="Prompts of a generation batch over the prompts per step. Default: the plan's."),
     ] = None,
-    refill_rounds: Annotated[
-        Whole, typer.Option(metavar="N", help="Rounds of dynamic sampling before the trainer gives up.")
+    max_rounds: Annotated[
+        Whole,
+        typer.Option(metavar="N", help="Generation batches after which the trainer gives up. Default: the plan's."),
     ] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="File to write the block to.")] = None,
     format: FormatOption = OutputFormat.TEXT,
@@ -69,21 +84,29 @@ def emit(
     """
     from grpo_plan.trainers.base import Hardware
     from grpo_plan.trainers.emit import emit as emit_block
+    from grpo_plan.trainers.planned import recipe_of
 
+    source = _plan(plan, group_size, prompts_per_step, steps)
+    planned = recipe_of(source)
+    trainer = planned.trainer if trainer is None else trainer
     if trainer is None:
-        raise DomainError(f"emit needs --trainer, one of {', '.join(known_trainers())}.")
+        raise DomainError(f"emit needs --trainer, one of {', '.join(known_trainers())}, or a plan made with it.")
+    rounds = optional_whole(max_rounds, "--max-rounds")
+    refilling, notes = _refilling(planned, trainer, refill, batch_multiplier, rounds)
     block = emit_block(
-        _plan(plan, group_size, prompts_per_step, steps),
+        source,
         trainer=trainer,
         version=trainer_version,
         hardware=Hardware(
-            gpus=parse_whole(gpus or "1", "--gpus"), micro_batch=optional_whole(micro_batch, "--micro-batch")
+            gpus=(planned.gpus or 1) if gpus is None else parse_whole(gpus, "--gpus"),
+            micro_batch=planned.micro_batch if micro_batch is None else parse_whole(micro_batch, "--micro-batch"),
         ),
         temperature=temperature,
         max_response_tokens=optional_whole(max_response_tokens, "--max-response-tokens"),
-        refill=_refilling(refill, refill_rounds),
+        refill=refilling,
         estimator=estimator,
     )
+    block = replace(block, notes=(*notes, *block.notes))
     if json or format is OutputFormat.JSON:
         write_json("emit", block_json(block))
     elif output is None:
@@ -145,14 +168,16 @@ def _read(source: str) -> dict[str, Any]:
     return document
 
 
-def _refilling(multiplier: float | None, rounds: Whole) -> Refilling | None:
-    from grpo_plan.trainers.base import Refilling
-
-    if multiplier is None and rounds is None:
-        return None
-    return Refilling(
-        batch_multiplier=1.0 if multiplier is None else multiplier, max_rounds=optional_whole(rounds, "--refill-rounds")
-    )
+def _refilling(
+    planned: PlannedRecipe, trainer: str, refill: bool, multiplier: float | None, rounds: int | None
+) -> tuple[Refilling | None, tuple[str, ...]]:
+    """Dynamic sampling as asked for, else as planned; and what was left out of the plan's."""
+    if refill or planned.refill:
+        return planned.refilling(trainer, batch_multiplier=multiplier, max_rounds=rounds)
+    for name, value in (("--batch-multiplier", multiplier), ("--max-rounds", rounds)):
+        if value is not None:
+            raise DomainError(f"{name} needs dynamic sampling; got {value:g} without it. Give --refill too.")
+    return None, ()
 
 
 def _write(text: str, output: str, plan: str | None) -> None:

@@ -76,7 +76,8 @@ def plan(
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
-    trainer.rules(costs.values.get("gpus"), estimator)  # a wrong name is told before a long read
+    refill = bool(costs.values.get("refill"))
+    trainer.rules(costs.values.get("gpus"), estimator, refill=refill)  # a wrong name is told before a long read
     pilot = request.read()
     budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:
@@ -100,14 +101,14 @@ def plan(
         min_coverage=min_coverage,
         rare_share=rare_share,
     )
-    block = trainer.block(chosen)
+    block, recipe = trainer.carry_out(chosen)
     if target is not None:
         from grpo_plan.plots_plan import draw_plan
 
         draw_plan(chosen, target)
         tell(f"{plot} written.")
     if json or format is OutputFormat.JSON:
-        write_json("plan", plan_document(chosen, block))
+        write_json("plan", plan_document(chosen, block, recipe))
     else:
         print_plan(chosen, block)
 

@@ -12,12 +12,13 @@ from grpo_plan.cli.numbers import batch_json, dead_json
 if TYPE_CHECKING:
     from grpo_plan.planning.plan import Alternative, Plan, PlannedDesign
     from grpo_plan.trainers.base import Block
+    from grpo_plan.trainers.planned import PlannedRecipe
 
 
 WORTH_LIMITS = 0.8  # progress below this share of the best's is shown without limits: each takes two searches
 
 
-def plan_document(chosen: Plan, block: Block | None) -> dict[str, Any]:
+def plan_document(chosen: Plan, block: Block | None, recipe: PlannedRecipe) -> dict[str, Any]:
     """The body of ``plan --json``."""
     kappa = chosen.kappa
     return {
@@ -46,6 +47,7 @@ def plan_document(chosen: Plan, block: Block | None) -> dict[str, Any]:
         "refused": list(chosen.refused),
         "assumptions": list(chosen.assumptions),
         "trainer": None if block is None else block_json(block),
+        "recipe": recipe.as_json(),
         "pilot": pilot_json(chosen.fit, chosen.level),
         "model": model_json(chosen.fit),
     }

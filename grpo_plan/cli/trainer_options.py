@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.plan import Plan
     from grpo_plan.rules import DesignRules
     from grpo_plan.trainers.base import Block, Hardware
+    from grpo_plan.trainers.planned import PlannedRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class TrainerRequest:
     temperature: float | None
     max_response_tokens: int | None
 
-    def rules(self, gpus: int | None, estimator: str) -> DesignRules | None:
+    def rules(self, gpus: int | None, estimator: str, *, refill: bool = False) -> DesignRules | None:
         """What the trainer accepts; None without a trainer."""
         if self.trainer is None:
             for name in ("version", "micro_batch", "temperature", "max_response_tokens"):
@@ -45,6 +46,7 @@ class TrainerRequest:
                     option = {"version": "trainer-version"}.get(name, name.replace("_", "-"))
                     raise DomainError(f"--{option} needs a trainer; got none. Give --trainer, e.g. --trainer trl.")
             return None
+        from grpo_plan.trainers.refills import require_refill
         from grpo_plan.trainers.registry import get_trainer
 
         found = get_trainer(self.trainer)
@@ -53,35 +55,46 @@ class TrainerRequest:
                 f"{found.title} offers the estimators {', '.join(found.estimators)}; got {estimator!r}. Give one of "
                 "them with --estimator, or plan without --trainer."
             )
+        if refill:
+            require_refill(found)
         return found.rules(self._hardware(gpus), self.version)
 
-    def block(self, chosen: Plan) -> Block | None:
-        """The block that carries the plan out; None without a trainer."""
-        if self.trainer is None:
-            return None
-        from grpo_plan.trainers.base import Refilling
+    def carry_out(self, chosen: Plan) -> tuple[Block | None, PlannedRecipe]:
+        """The block that carries the plan out, None without a trainer; and what the plan was made with."""
         from grpo_plan.trainers.emit import emit
+        from grpo_plan.trainers.planned import recipe_of, with_refill
+        from grpo_plan.trainers.registry import get_trainer
 
-        return emit(
+        made = recipe_of(chosen)
+        recipe, notes = with_refill(
+            chosen,
+            replace(
+                made,
+                micro_batch=self.micro_batch,
+                temperature=made.temperature if self.temperature is None else self.temperature,
+                max_response_tokens=self.max_response_tokens,
+                trainer=self.trainer,
+                trainer_version=self.version,
+            ),
+            None if self.trainer is None else get_trainer(self.trainer),
+        )
+        if self.trainer is None:
+            return None, recipe
+        block = emit(
             chosen,
             trainer=self.trainer,
             version=self.version,
             hardware=self._hardware(chosen.cost_model.gpus),
-            temperature=self.temperature if self.temperature is not None else _temperature_of(chosen),
+            temperature=recipe.temperature,
             max_response_tokens=self.max_response_tokens,
-            refill=Refilling() if chosen.cost_model.refill else None,
+            refill=recipe.refilling(self.trainer)[0] if recipe.refill else None,
         )
+        return replace(block, notes=(*notes, *block.notes)), recipe
 
     def _hardware(self, gpus: int | None) -> Hardware:
         from grpo_plan.trainers.base import Hardware
 
         return Hardware(gpus=gpus or 1, micro_batch=self.micro_batch)
-
-
-def _temperature_of(chosen: Plan) -> float | None:
-    """The temperature of the pilot, if it has one: the plan holds for it."""
-    known = chosen.fit.pilot.temperatures
-    return known[0] if len(known) == 1 and known[0] > 0.0 else None
 
 
 def _trainer_options(

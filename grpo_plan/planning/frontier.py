@@ -29,6 +29,7 @@ from grpo_plan.rules import DesignRules
 
 Floats = NDArray[np.float64]
 MIN_GROUP_SIZE, MAX_GROUP_SIZE = 2, 512
+EVEN, EVEN_COST = 8, 0.02  # a multiple of 8 times the trainer's, if it costs no more of the prompts
 LARGEST_GROUP_SIZE = 100_000  # laws of passes are held in full
 MANY_SIZES = 64  # above this, limits are exact at some group sizes only
 
@@ -121,6 +122,11 @@ def _accepted(
     if multiple is None:
         return None, f"{rules.name} accepts no groups of {size} here."
     prompts = floor(design.prompts_per_step / multiple) * multiple
+    if budget.prompts_per_step is None and budget.rollouts_per_step is None:
+        even = (
+            prompts // (EVEN * multiple) * EVEN * multiple
+        )  # so that the rollouts of a GPU have divisors to choose from
+        prompts = even if prompts - even <= EVEN_COST * prompts else prompts
     if budget.prompts_per_step is not None and prompts != design.prompts_per_step:
         wanted = f"G = {size} needs a multiple of {multiple:,} prompts a step; got {design.prompts_per_step:,}."
         return None, f"{rules.name}: {wanted}"

@@ -50,11 +50,6 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None) -> Block:
         "trl.generation_batch_size": f"rollouts: {design.prompts_per_step} prompts x {design.group_size}",
     }
     notes = list(family_notes(recipe, hardware, passes, found.note))
-    if recipe.refill is not None:
-        notes.append(
-            "Axolotl does not refill a step: dead groups stay in it. skip_zero_advantage_batches and reroll_* of its "
-            "data producer skip whole dead passes and come back to prompts that failed."
-        )
     chosen = replace(hardware, micro_batch=passes.micro_batch)
     return Block(
         trainer="axolotl",
@@ -90,6 +85,7 @@ TRAINER = Trainer(
     versions=VERSIONS,
     evidence="run (0.21), source (0.12, 0.16, 0.19)",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refills=False,
     rules=rules,
     block=block,
 )

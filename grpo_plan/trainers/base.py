@@ -92,6 +92,25 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefillKeys:
+    """What a trainer's keys can say about dynamic sampling.
+
+    Attributes:
+        multiplier: Whether a generation batch can hold more prompts than the step.
+        cap: Whether the rounds can be limited.
+        stops: Whether reaching that limit ends the run.
+    """
+
+    multiplier: bool = True
+    cap: bool = False
+    stops: bool = False
+
+
+def _multiplier_alone(version: str | None) -> RefillKeys:
+    return RefillKeys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trainer:
     """One trainer.
 
@@ -101,6 +120,8 @@ class Trainer:
         versions: Versions that the blocks are written for, oldest change first, e.g. ("0.28", "1.16").
         evidence: How the keys and rules are known: "run", "source" or "documentation", with the version.
         estimators: Advantage estimators that a block of this trainer can express.
+        refills: Whether a block can ask for dynamic sampling: dead groups replaced until a step is full.
+        refill_keys: ``version -> keys``: what the block can say about it.
         rules: ``(hardware, version) -> rules``.
         block: ``(recipe, hardware, version) -> block``.
     """
@@ -110,5 +131,7 @@ class Trainer:
     versions: tuple[str, ...]
     evidence: str
     estimators: tuple[str, ...] = ("grpo", "dr_grpo", "rloo")
+    refills: bool = True
+    refill_keys: Callable[[str | None], RefillKeys] = _multiplier_alone
     rules: Callable[[Hardware, str | None], DesignRules]
     block: Callable[[Recipe, Hardware, str | None], Block]

@@ -16,7 +16,7 @@ from grpo_plan.trainers._batches import (
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, overrides, shell
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 DATE = "2026-07-30"
 LAUNCHER = "python3 -m verl.trainer.main config=examples/config.yaml"
@@ -117,6 +117,7 @@ TRAINER = Trainer(
     versions=(DATE,),
     evidence=f"source {DATE}",
     estimators=("grpo", "dr_grpo", "rloo"),
+    refill_keys=lambda version: RefillKeys(cap=True, stops=True),
     rules=rules,
     block=block,
 )

@@ -9,11 +9,13 @@ from typing import Any
 from grpo_plan._validate import as_count, as_positive, require
 from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Design
-from grpo_plan.errors import DomainError, PlanFormatError
+from grpo_plan.errors import DomainError, InfeasiblePlanError, PlanFormatError
 from grpo_plan.planning.plan import Plan, PlannedDesign
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
 from grpo_plan.trainers.nearest import MIN_GROUP_SIZE, require_accepted
-from grpo_plan.trainers.registry import get_trainer
+from grpo_plan.trainers.planned import PlannedRecipe, recipe_of, with_refill
+from grpo_plan.trainers.refills import require_refill
+from grpo_plan.trainers.registry import get_trainer, known_trainers
 
 DEFAULT_ESTIMATOR = "grpo"
 
@@ -21,7 +23,7 @@ DEFAULT_ESTIMATOR = "grpo"
 def emit(
     plan: Plan | PlannedDesign | Design | Mapping[str, Any],
     *,
-    trainer: str,
+    trainer: str | None = None,
     version: str | None = None,
     hardware: Hardware | None = None,
     temperature: float | None = None,
@@ -33,19 +35,20 @@ def emit(
 
     Args:
         plan: A plan, one design of its frontier, a bare design, or the loaded JSON of ``grpo-plan plan --json``.
-        trainer: Name of the trainer, e.g. "trl".
-        version: Version of the trainer, e.g. "1.16"; default the newest known.
-        hardware: GPUs that train and rollouts per GPU in one pass; default those of a `Plan`'s costs, else one GPU.
-        temperature: Sampling temperature, above 0; default that of a `Plan`'s pilot, else the trainer's own.
-        max_response_tokens: Longest response in tokens; None leaves the trainer's own.
-        refill: Dynamic sampling; default as a `Plan` has it, else off.
+        trainer: Name of the trainer, e.g. "trl"; default that of the JSON.
+        version: Version of the trainer, e.g. "1.16"; default the planned one, else the newest known.
+        hardware: GPUs that train and rollouts per GPU in one pass; default those of the plan, else one GPU.
+        temperature: Sampling temperature, above 0; default that of the plan or its pilot, else the trainer's own.
+        max_response_tokens: Longest response in tokens; default that of the JSON, else the trainer's own.
+        refill: Dynamic sampling; default as planned, with a batch multiplier and a cap that fit the pilot, else off.
         estimator: Advantage estimator; default the plan's, else "grpo".
 
     Returns:
         The block, with the trainer's rules as checks (all satisfied) and what it cannot say as notes.
 
     Raises:
-        DomainError: An unknown trainer or estimator, a version that is too old, a number outside its domain.
+        DomainError: An unknown trainer or estimator, a version that is too old, a number outside its domain, or a
+            refill that the trainer cannot do.
         PlanFormatError: The mapping holds no design.
         InfeasiblePlanError: The trainer refuses the design; the message names the nearest that it takes.
 
@@ -54,26 +57,51 @@ def emit(
     >>> block.settings["generation_batch_size"], block.settings["gradient_accumulation_steps"]
     (512, 8)
     """
+    planned = recipe_of(plan)
+    trainer = planned.trainer if trainer is None else trainer
+    if trainer is None:
+        raise DomainError(f"emit needs a trainer, one of {', '.join(known_trainers())}. Give --trainer.")
     found = get_trainer(trainer)
-    if isinstance(plan, Plan):
-        hardware = Hardware(gpus=plan.cost_model.gpus or 1) if hardware is None else hardware
-        temperature = _pilot_temperature(plan) if temperature is None else temperature
-        refill = Refilling() if refill is None and plan.cost_model.refill else refill
-    hardware = Hardware() if hardware is None else hardware
+    version = planned.version_for(trainer) if version is None else version
+    if hardware is None:
+        hardware = Hardware(gpus=planned.gpus or 1, micro_batch=planned.micro_batch)
     require(hardware, Hardware, "hardware", "Give Hardware(gpus=..., micro_batch=...).")
     if refill is not None:
         require(refill, Refilling, "refill", "Give Refilling(batch_multiplier=..., max_rounds=...).")
-    longest = None if max_response_tokens is None else as_count(max_response_tokens, "max_response_tokens")
+    if refill is not None or planned.refill:
+        require_refill(found)
+    refill, refill_notes = (refill, ()) if refill is not None else _planned_refill(plan, planned, found, version)
+    longest = planned.max_response_tokens if max_response_tokens is None else max_response_tokens
+    temperature = planned.temperature if temperature is None else temperature
     recipe = Recipe(
         design=design_of(plan),
         estimator=_estimator(found, estimator or _planned_estimator(plan)),
         temperature=None if temperature is None else as_positive(temperature, "temperature"),
-        max_response_tokens=longest,
+        max_response_tokens=None if longest is None else as_count(longest, "max_response_tokens"),
         refill=refill,
     )
-    require_accepted(found.rules(hardware, version), recipe.design)
+    try:
+        require_accepted(found.rules(hardware, version), recipe.design)
+    except InfeasiblePlanError as error:
+        if isinstance(plan, Design):
+            raise
+        micro = "" if hardware.micro_batch is None else f" --micro-batch {hardware.micro_batch}"
+        again = f"plan again with --trainer {found.name} --gpus {hardware.gpus}{micro}"
+        raise InfeasiblePlanError(f"{error} Or {again}: then only designs that it accepts are planned.") from None
     block = found.block(recipe, hardware, version)
-    return replace(block, notes=(*block.notes, *_shared_notes(recipe)))
+    return replace(block, notes=(*refill_notes, *block.notes, *_shared_notes(recipe)))
+
+
+def _planned_refill(
+    plan: object, planned: PlannedRecipe, trainer: Trainer, version: str | None
+) -> tuple[Refilling | None, tuple[str, ...]]:
+    """Dynamic sampling as planned; what there is to know about its numbers."""
+    if not planned.refill:
+        return None, ()
+    if not isinstance(plan, Plan):
+        return planned.refilling(trainer.name)
+    fitted, notes = with_refill(plan, replace(planned, trainer=trainer.name, trainer_version=version), trainer)
+    return fitted.refilling(trainer.name)[0], notes
 
 
 def design_of(plan: object) -> Design:
@@ -112,11 +140,6 @@ def _checked(group_size: object, prompts_per_step: object, steps: object, place:
         prompts_per_step=as_count(prompts_per_step, f"{place}prompts_per_step"),
         steps=None if steps is None else as_count(steps, f"{place}steps"),
     )
-
-
-def _pilot_temperature(plan: Plan) -> float | None:
-    known = plan.fit.pilot.temperatures
-    return known[0] if len(known) == 1 and known[0] > 0.0 else None
 
 
 def _planned_estimator(plan: object) -> str:

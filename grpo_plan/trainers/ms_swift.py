@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, RefillKeys, Trainer
 from grpo_plan.trainers.text import commented, shell_command
 from grpo_plan.trainers.trl_family import SCALES, RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import pick_range
@@ -87,6 +87,7 @@ TRAINER = Trainer(
     versions=VERSIONS,
     evidence="run (4.6), source (4.0)",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refill_keys=lambda version: RefillKeys(multiplier=False, cap=True),
     rules=rules,
     block=block,
 )

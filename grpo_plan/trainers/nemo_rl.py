@@ -15,7 +15,7 @@ from grpo_plan.trainers._batches import (
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, yaml
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 FIRST, NEWEST = (0, 6, 0), "0.6.0"
 RULE = (
@@ -128,6 +128,7 @@ TRAINER = Trainer(
     versions=("0.6",),
     evidence="source 0.6.0",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refill_keys=lambda version: RefillKeys(cap=True, stops=True),
     rules=rules,
     block=block,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from grpo_plan.trainers._batches import BatchRules, Fewest, check_recipe, dated, given, newer_note
 from grpo_plan.trainers._text import counted, flags, shell
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 DATE = "2026-08-20"
 LAUNCHER = "python3 open_instruct/grpo_fast.py"
@@ -102,6 +102,7 @@ TRAINER = Trainer(
     versions=(DATE,),
     evidence=f"source {DATE}",
     estimators=("grpo", "dr_grpo", "rloo"),
+    refill_keys=lambda version: RefillKeys(multiplier=False),
     rules=rules,
     block=block,
 )

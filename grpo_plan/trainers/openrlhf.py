@@ -15,7 +15,7 @@ from grpo_plan.trainers._batches import (
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, flags, shell
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 FIRST, NEWEST, DOTTED, NEW_TOKENS = (0, 8, 11), "0.11.2", (0, 10, 2), (0, 9, 8)
 LAUNCHER = "python3 -m openrlhf.cli.train_ppo_ray"
@@ -158,6 +158,7 @@ TRAINER = Trainer(
     versions=("0.8.11", "0.10.2", "0.11.2"),
     evidence="run 0.11.2, 0.10.2, 0.10.1, 0.8.11 (its argument parser and, from 0.10.1, its checks, without a GPU)",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refill_keys=lambda version: RefillKeys(multiplier=False),
     rules=rules,
     block=block,
 )

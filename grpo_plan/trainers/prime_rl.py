@@ -7,7 +7,7 @@ from typing import Any
 from grpo_plan.errors import DomainError
 from grpo_plan.trainers._batches import BatchRules, check_recipe, given, newer_note, release
 from grpo_plan.trainers._text import counted, toml
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 FIRST, NEWEST = (0, 3, 0), "0.8"
 MAX_INFLIGHT = 1024
@@ -144,6 +144,7 @@ TRAINER = Trainer(
     versions=("0.3", "0.8"),
     evidence="source 0.8 (2026-08-21); source of the tags 0.3 to 0.5",
     estimators=("grpo", "dr_grpo", "rloo", "maxrl"),  # grpo: with a note
+    refill_keys=lambda version: RefillKeys(multiplier=_numbers(version) < (0, 6)),
     rules=rules,
     block=block,
 )

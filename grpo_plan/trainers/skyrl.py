@@ -15,7 +15,7 @@ from grpo_plan.trainers._batches import (
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, overrides, shell
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 FIRST, NEWEST = (0, 3, 0), "0.4.0"
 LAUNCHER = "python3 -m skyrl.train.entrypoints.main_base"
@@ -115,6 +115,7 @@ TRAINER = Trainer(
     versions=("0.3", "0.4"),
     evidence="run 0.3.0 (its field names and batch checks, without a GPU); source 0.4.0",
     estimators=("grpo", "dr_grpo", "rloo", "maxrl", "grpo_batch"),
+    refill_keys=lambda version: RefillKeys(multiplier=False, cap=True, stops=True),
     rules=rules,
     block=block,
 )

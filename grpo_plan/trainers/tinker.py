@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grpo_plan.trainers._batches import BatchRules, check_recipe, given, newer_note, release
 from grpo_plan.trainers._text import counted, python
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 FIRST, NEWEST = (0, 6, 0), "0.6.1"
 
@@ -92,6 +92,7 @@ TRAINER = Trainer(
     versions=("0.6",),
     evidence="source 0.6.1 (field names checked against its own classes)",
     estimators=("grpo", "dr_grpo", "rloo"),  # grpo: with a note
+    refill_keys=lambda version: RefillKeys(multiplier=False),
     rules=rules,
     block=block,
 )

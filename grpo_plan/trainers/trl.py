@@ -12,10 +12,6 @@ from grpo_plan.trainers.trl_family import SCALES, RolloutRules, family_notes, he
 from grpo_plan.trainers.versions import VersionRange, at_least, pick_range
 
 VERSIONS = ("0.19", "0.22", "0.28", "1.16")
-NO_REFILL = (
-    "TRL has no dynamic sampling: dead groups stay in the step. Take prompts out of the dataset that always or never "
-    "pass, and count on the mixed groups of the plan."
-)
 
 
 def rules(hardware: Hardware, version: str | None) -> RolloutRules:
@@ -38,8 +34,6 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None) -> Block:
         recipe.design, hardware, per_gpu="per_device_train_batch_size", accumulation="gradient_accumulation_steps"
     )
     notes = list(family_notes(recipe, hardware, passes, found.note))
-    if recipe.refill is not None:
-        notes.append(NO_REFILL)
     if not at_least(found.since, "0.28"):
         notes.append(
             "Before 0.28 TRL writes no completion files: keep the logged tables if you want a pilot from them."
@@ -102,6 +96,7 @@ TRAINER = Trainer(
     versions=VERSIONS,
     evidence="run (0.19, 0.22, 0.27, 0.28, 1.0, 1.14, 1.16)",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refills=False,
     rules=rules,
     block=block,
 )

@@ -7,8 +7,8 @@ from dataclasses import replace
 from grpo_plan.errors import DomainError
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
 from grpo_plan.trainers.text import commented, python_call
-from grpo_plan.trainers.trl import NO_REFILL, settings_of
 from grpo_plan.trainers.trl import VERSIONS as TRL_VERSIONS
+from grpo_plan.trainers.trl import settings_of
 from grpo_plan.trainers.trl_family import RolloutRules, family_notes, headline, passes_of
 from grpo_plan.trainers.versions import pick_range
 
@@ -53,8 +53,6 @@ def block(recipe: Recipe, hardware: Hardware, version: str | None) -> Block:
     passes = passes_of(
         recipe.design, hardware, per_gpu="per_device_train_batch_size", accumulation="gradient_accumulation_steps"
     )
-    if recipe.refill is not None:
-        notes.append(NO_REFILL.replace("TRL has", "Unsloth has", 1))
     chosen = replace(hardware, micro_batch=passes.micro_batch)
     return Block(
         trainer="unsloth",
@@ -74,6 +72,7 @@ TRAINER = Trainer(
     versions=VERSIONS,
     evidence="source (2026.1.4, 2026.10.9); the arguments run through TRL 1.16",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refills=False,
     rules=rules,
     block=block,
 )

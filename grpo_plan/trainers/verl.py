@@ -17,7 +17,7 @@ from grpo_plan.trainers._batches import (
     whole_micro_batches,
 )
 from grpo_plan.trainers._text import counted, overrides, shell
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, RefillKeys, Trainer
 
 FIRST, NEWEST = (0, 5, 0), "0.9.1"
 MAIN, DAPO = "python3 -m verl.trainer.main_ppo", "python3 -m recipe.dapo.main_dapo"
@@ -132,12 +132,19 @@ def _refill(recipe: Recipe, numbers: tuple[int, ...], settings: dict[str, Any]) 
     return notes
 
 
+def _refill_keys(version: str | None) -> RefillKeys:
+    """The DAPO recipe, up to 0.8, stops the run at its cap; from 0.9 there is none."""
+    recipe = release(version, trainer="verl", first=FIRST, newest=NEWEST) < (0, 9)
+    return RefillKeys(cap=recipe, stops=recipe)
+
+
 TRAINER = Trainer(
     name="verl",
     title="verl",
     versions=("0.5", "0.9", "0.9.1"),
     evidence="run 0.9.1, 0.9.0, 0.8.0 (hydra configuration and batch checks, without a GPU); source of the DAPO recipe",
     estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    refill_keys=_refill_keys,
     rules=rules,
     block=block,
 )
