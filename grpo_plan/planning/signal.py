@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +89,13 @@ def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRang
     """A range, its ends, or one value as a range."""
     if isinstance(kappa, KappaRange):
         return kappa
-    low, high = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    return KappaRange(low=low, high=high)
+    ends = tuple(kappa) if isinstance(kappa, tuple | list) else (kappa, kappa)
+    if len(ends) != 2 or any(isinstance(end, bool) or not isinstance(end, Real) for end in ends):
+        raise DomainError(
+            "kappa must be a number, a pair (low, high) or a measurement, e.g. 10.0, (1, 300) or "
+            f"KappaMeasurement.load('kappa.json'); got {kappa!r:.60}."
+        )
+    return KappaRange(low=ends[0], high=ends[1])
 
 
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
