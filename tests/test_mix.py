@@ -70,6 +70,24 @@ def test_the_mix_moves_towards_the_stratum_that_teaches_most(mix: Mix) -> None:
     assert mix.frontier[-1].gain == pytest.approx(mix.corner.gain, rel=1e-4)
 
 
+@pytest.mark.parametrize("kappa", [(1.0, 300.0), (0.01, 1e4), 7.0])
+@pytest.mark.parametrize("max_kl", [0.03, 0.07, math.inf])
+@pytest.mark.parametrize("objective", ["signal", "dead"])
+def test_the_row_of_the_bound_is_the_mix_itself(kappa: Any, max_kl: float, objective: str) -> None:
+    plan = plan_mix(three(), group_size=4, kappa=kappa, max_kl=max_kl, objective=objective)
+    row = next(p for p in plan.frontier if p.max_kl == (max_kl if math.isfinite(max_kl) else None))
+    assert row.shares == tuple(s.after for s in plan.strata)
+    assert row.kl == plan.kl
+    at = plan.best_at_kappa
+    assert plan.kappa.low <= at <= plan.kappa.high
+    there = plan_mix(three(), group_size=4, kappa=at, max_kl=max_kl, objective=objective)
+    assert row.gain == pytest.approx(there.gains[0].gain.value, rel=1e-9)
+    assert row.shares == pytest.approx(tuple(there.shares.values()), abs=1e-9)
+    assert [s.progress for s in plan.strata] == pytest.approx([s.progress for s in there.strata])
+    gains = [p.gain for p in plan.frontier]
+    assert objective == "dead" or gains == sorted(gains)
+
+
 def test_the_moments_of_a_stratum_are_those_of_theory(mix: Mix) -> None:
     """Progress of each stratum and the gain, from the laws of k by SymPy; one kappa."""
     kappa, plan = 5.0, plan_mix(three(), group_size=4, kappa=5.0)
@@ -425,3 +443,38 @@ def test_the_picture_shows_the_shares(buckets: Mix, tmp_path: Path) -> None:
     plt.close(figure)
     draw_mix(buckets, tmp_path / "mix.png")
     assert (tmp_path / "mix.png").stat().st_size > 10_000
+
+
+def test_options_that_change_nothing_are_told(tmp_path: Path) -> None:
+    pilot, file = three(), tmp_path / "p.jsonl"
+    assert pilot.stratum is not None
+    rows = [
+        {"prompt_id": f"q{i}", "n": 8, "k": int(k), "dataset": str(s)}
+        for i, (k, s) in enumerate(zip(pilot.successes, pilot.stratum, strict=True))
+    ]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    named = ["mix", str(file), "--stratum-column", "dataset", "--group-size", "4"]
+
+    def told(*words: str) -> str:
+        done = run(*named, *words)
+        assert done.returncode == 0, done.stderr
+        return "".join(line for line in done.stderr.splitlines(keepends=True) if "--" in line)
+
+    assert told() == ""
+    assert "--correction has no effect on named strata: it needs --buckets" in told("--correction", "halves")
+    assert "--steps has no effect without --prompts-per-step" in told("--steps", "100")
+    assert "--data-prompts has no effect without --steps" in told("--data-prompts", "2000", "--steps", "100")
+    run_of = ["--steps", "100", "--prompts-per-step", "64"]
+    assert "--steps has no effect on named strata without --max-epochs" in told(*run_of)
+    assert told(*run_of, "--data-prompts", "2000") == ""
+    assert told(*run_of, "--max-epochs", "99") == ""
+    assert "--edges makes strata of observed pass rate: the pilot's 3 named ones (a, b, c)" in told(
+        "--edges", "0.2,0.8"
+    )
+    halves = told("--edges", "0.2,0.8", "--correction", "halves")
+    assert "no effect" not in halves
+
+
+def test_one_number_where_both_ends_round_to_it(example_file: Path) -> None:
+    gain = run("mix", str(example_file), "--buckets", "--kappa", "300:30000").stdout.splitlines()[1]
+    assert gain.startswith("Gain    progress of a step x1.27 over kappa")
