@@ -139,7 +139,7 @@ def _print_frontier(out: Any, chosen: Mix) -> None:
     print_table(out, table)
     where = f"gain: at kappa {chosen.best_at_kappa:.3g}"
     if chosen.objective == "signal" and not chosen.kappa.measured:
-        where += ", where the mix planned (>) is the best; it loses least over the range"
+        where += ", where the planned mix (>) is the best one; over the whole range it loses least"
     say(out, f"{where}.", "  ")
 
 

@@ -255,7 +255,7 @@ def _print_costs(out: Any, costs: tuple[SamplingCost, ...], level: float) -> Non
     last = costs[-1]
     at_a_time = "one" if last.round_size == 1 else f"{last.round_size}"
     note = (
-        f"Until mixed: rollouts of a prompt {at_a_time} at a time until it has a pass and a fail, at most "
+        f"Until mixed (adaptive): rollouts of a prompt {at_a_time} at a time until it has a pass and a fail, at most "
         f"{last.group_size}; its groups differ in size, and their mean reward is biased by the stopping. "
         f"* for a prompt with a pass, all-pass ones included. Intervals: {percent(level)}."
     )
