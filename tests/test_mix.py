@@ -18,6 +18,7 @@ import sympy as sp
 
 from grpo_plan import symbolic as eq
 from grpo_plan.advantages import get_estimator
+from grpo_plan.cli.mix import without_effect
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
@@ -445,34 +446,27 @@ def test_the_picture_shows_the_shares(buckets: Mix, tmp_path: Path) -> None:
     assert (tmp_path / "mix.png").stat().st_size > 10_000
 
 
-def test_options_that_change_nothing_are_told(tmp_path: Path) -> None:
-    pilot, file = three(), tmp_path / "p.jsonl"
-    assert pilot.stratum is not None
-    rows = [
-        {"prompt_id": f"q{i}", "n": 8, "k": int(k), "dataset": str(s)}
-        for i, (k, s) in enumerate(zip(pilot.successes, pilot.stratum, strict=True))
-    ]
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    named = ["mix", str(file), "--stratum-column", "dataset", "--group-size", "4"]
-
-    def told(*words: str) -> str:
-        done = run(*named, *words)
-        assert done.returncode == 0, done.stderr
-        return "".join(line for line in done.stderr.splitlines(keepends=True) if "--" in line)
+def test_options_that_change_nothing_are_told() -> None:
+    def told(*, buckets: bool = False, correction: str = "posterior", edges: str | None = None, **given: Any) -> str:
+        return " ".join(
+            without_effect(("a", "b", "c"), {"buckets": buckets, **given}, correction=correction, edges=edges)
+        )
 
     assert told() == ""
-    assert "--correction has no effect on named strata: it needs --buckets" in told("--correction", "halves")
-    assert "--steps has no effect without --prompts-per-step" in told("--steps", "100")
-    assert "--data-prompts has no effect without --steps" in told("--data-prompts", "2000", "--steps", "100")
-    run_of = ["--steps", "100", "--prompts-per-step", "64"]
-    assert "--steps has no effect on named strata without --max-epochs" in told(*run_of)
-    assert told(*run_of, "--data-prompts", "2000") == ""
-    assert told(*run_of, "--max-epochs", "99") == ""
-    assert "--edges makes strata of observed pass rate: the pilot's 3 named ones (a, b, c)" in told(
-        "--edges", "0.2,0.8"
-    )
-    halves = told("--edges", "0.2,0.8", "--correction", "halves")
-    assert "no effect" not in halves
+    assert "--correction has no effect on named strata: it needs --buckets" in told(correction="halves")
+    assert "--steps has no effect without --prompts-per-step" in told(steps=100)
+    assert "--data-prompts has no effect without --steps" in told(data_prompts=2000, steps=100)
+    assert "--steps has no effect on named strata without --max-epochs" in told(steps=100, prompts_per_step=64)
+    assert told(steps=100, prompts_per_step=64, data_prompts=2000) == ""
+    assert told(steps=100, prompts_per_step=64, max_epochs=99.0) == ""
+    dropped = told(buckets=True, edges="0.2,0.8", correction="halves")
+    assert dropped == "--edges makes strata of observed pass rate: the pilot's 3 named ones (a, b, c) are not used."
+
+
+def test_the_command_tells_of_an_option_without_effect(example_file: Path) -> None:
+    done = run("mix", str(example_file), "--buckets", "--data-prompts", "2000")
+    assert done.returncode == 0
+    assert "note: --data-prompts has no effect without --steps and --prompts-per-step" in done.stderr
 
 
 def test_one_number_where_both_ends_round_to_it(example_file: Path) -> None:
