@@ -20,7 +20,7 @@ def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Numbers as float64, or a one-line error that names the argument."""
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DomainError(f"{name} must be numbers; got {_short(values)}.") from None
 
 
@@ -61,7 +61,8 @@ def as_count(value: object, name: str, *, minimum: int = 1, maximum: int = MAX_C
     number = int(value)  # type: ignore[call-overload]
     if not minimum <= number <= maximum:
         bound = f"at least {minimum}" if number < minimum else f"at most {maximum:,}"
-        raise DomainError(f"{name} must be {bound}; got {number:,}.")
+        shown = f"{number:,}" if abs(number) < 10**24 else f"about 1e{len(str(abs(number))) - 1}"
+        raise DomainError(f"{name} must be {bound}; got {shown}.")
     return int(number)
 
 
@@ -69,11 +70,22 @@ def as_positive(value: object, name: str, *, allow_zero: bool = False) -> float:
     """One finite number above 0 (or at least 0)."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise DomainError(f"{name} must be a number; got {_short(value)}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
         rule = "at least 0" if allow_zero else "above 0"
         raise DomainError(f"{name} must be finite and {rule}; got {number:g}.")
     return number
+
+
+def as_one_probability(value: object, name: str) -> float:
+    """One number in [0, 1]."""
+    array = as_probability(value, name)  # type: ignore[arg-type]
+    if array.ndim:
+        raise DomainError(f"{name} must be one number; got shape {array.shape}.")
+    return float(array)
 
 
 def as_level(level: object) -> float:

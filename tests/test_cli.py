@@ -600,3 +600,19 @@ def test_refill_of_a_dead_pilot_is_infeasible(run: Run) -> None:
     answer = run("refill", pilot_file("dead.jsonl", (30, 0, 0, 20)), *STEP)
     assert (answer.code, answer.out) == (3, "")
     assert "No refill can be planned: no prompt of the pilot is mixed" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (["--gpus", "8"], "--gpus has no effect yet. GPU-hours need"),
+        (["--usd-per-gpu-hour", "3"], "--usd-per-gpu-hour has no effect yet. USD need"),
+        (["--reward-s", "1", "--step-overhead-s", "2"], "--reward-s, --step-overhead-s have no effect yet."),
+        (["--train-mixed-only"], "--train-mixed-only has no effect yet. Seconds need"),
+        (["--gpus", "8", "--trainer", "trl"], None),
+    ],
+)
+def test_options_without_effect_are_said(run: Run, example_file: Path, options: list[str], note: str | None) -> None:
+    answer = run("plan", example_file, "--rollouts-per-step", "512", *options)
+    assert answer.code == 0
+    assert (note in answer.err) if note else "no effect" not in answer.err

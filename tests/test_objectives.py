@@ -10,6 +10,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import grpo_plan as gp
 from grpo_plan import symbolic as eq
 from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Budget, CostModel, Design
@@ -382,3 +383,38 @@ def test_all_but_one(example_fit: PassRateFit, budget: Budget) -> None:
     assert (design.rollouts or 0) <= (budget.rollouts or 10**9)
     if sizes is None:
         assert design.group_size == 20  # 10,000 / (10 x 50)
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def measured(passes: list[int]) -> gp.KappaMeasurement:
+    rng = np.random.default_rng(0)
+    base = rng.gamma(4.0, 0.25, 200)
+    norms = {4: base * (1 + 6 / 3), 16: base * (1 + 6 / 15)}
+    rewards = np.array([[1.0] * k + [0.0] * (16 - k) for k in rng.choice(passes, 200)])
+    return gp.measure_kappa(norms, rewards=rewards)
+
+
+def test_a_probe_on_other_prompts_than_the_pilot_s_is_said(example_fit: PassRateFit) -> None:
+    same = plan_group_size(example_fit, budget=BUDGET, kappa=measured([0, 0, 0, 1, 3, 8, 12, 15]))
+    assert same.assumptions[0].startswith("kappa ")
+    assert same.kappa.low < (same.kappa.value or 0.0) < same.kappa.high
+    other = plan_group_size(example_fit, budget=BUDGET, kappa=measured([0, 0, 0, 1]))
+    assert "The probe's own pass rates give" in other.assumptions[0]
+
+
+def test_a_step_that_noise_does_not_dominate_is_said(example_fit: PassRateFit) -> None:
+    words = "The formulas hold where noise dominates a step"
+    large = plan_group_size(example_fit, budget=Budget(rollouts=10**8, steps=10), kappa=1.0, coherence=0.3)
+    assert large.recommended.noise_to_signal is not None
+    assert (large.recommended.noise_to_signal.value or 9.0) < 1.0
+    assert any(words in text for text in large.assumptions)
+    small = plan_group_size(example_fit, budget=Budget(rollouts=10**4, steps=10), kappa=10.0, coherence=0.001)
+    assert not any(words in text for text in small.assumptions)
+
+
+@pytest.mark.parametrize("kappa", ["1:10", (1.0, 2.0, 3.0), None, ("a", 2.0)])
+def test_what_is_no_kappa(example_fit: PassRateFit, kappa: object) -> None:
+    with pytest.raises(DomainError, match="kappa must be a number, a pair"):
+        plan_group_size(example_fit, budget=BUDGET, kappa=kappa)  # type: ignore[arg-type]

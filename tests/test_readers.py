@@ -367,3 +367,17 @@ def test_the_same_input_gives_the_same_pilot_twice(tmp_path: Path) -> None:
 def test_something_that_is_no_table_is_refused() -> None:
     with pytest.raises(PilotFormatError, match="source must be a path, a list of paths, '-' or a dataframe; got int"):
         read_pilot(7)
+
+
+def test_a_column_of_tokens_is_found_and_one_of_token_ids_is_not(tmp_path: Path) -> None:
+    rows = [{"prompt": f"q{i}", "reward": j, "tokens": 10 + 5 * j} for i in range(4) for j in (0, 1)]
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    pilot = read_pilot(file)
+    assert pilot.pass_tokens is not None
+    assert pilot.pass_tokens.tolist() == [15.0] * 4
+    ids = [{**row, "tokens": [1, 2, 3]} for row in rows]
+    file.write_text("\n".join(map(json.dumps, ids)), encoding="utf-8")
+    pilot = read_pilot(file)
+    assert pilot.response_tokens is None
+    assert any("'tokens' is not used as response_tokens" in note for note in pilot.notes)

@@ -241,7 +241,14 @@ def console() -> Console:
     """A console of 80 columns that prints text as it is: plain when piped, no markup read from names."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, width=PAGE_WIDTH)
+    class Page(Console):
+        """A console that leaves a closed pipe to the caller."""
+
+        def on_broken_pipe(self) -> None:
+            """Whoever read the answer has had enough: no error."""
+            raise BrokenPipeError
+
+    return Page(highlight=False, markup=False, emoji=False, width=PAGE_WIDTH)
 
 
 def say(out: Console, text: str, indent: str = "") -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from grpo_plan.throughput import Throughput
 
 Number = str | None
+TIMED = (
+    "gpus", "usd_per_gpu_hour", "prompt_tokens", "prefill_tokens_per_s", "decode_tokens_per_s", "train_tokens_per_s",
+    "reward_s", "reward_parallel", "step_overhead_s",
+)  # fmt: skip
 RATES = ("prefill_tokens_per_s", "decode_tokens_per_s", "train_tokens_per_s", "reward_s")
 
 
@@ -30,11 +34,13 @@ class CostRequest:
         budget: What is fixed.
         values: Attributes of the cost model that were given.
         calibrate: Log to take speed from, if named.
+        gpus_used: Whether the number of GPUs is used elsewhere, by a trainer's rules.
     """
 
     budget: Budget
     values: dict[str, Any]
     calibrate: str | None
+    gpus_used: bool = False
 
     def build(self, pilot: Pilot) -> tuple[Budget, CostModel, tuple[str, ...]]:
         """Budget, cost model, and notes on what they rest on; lengths not given are taken from the pilot."""
@@ -48,14 +54,28 @@ class CostRequest:
             if found.status is not LengthStatus.OK:
                 notes.append(found.status.sentence)
         if self.calibrate is None:
-            return self.budget, CostModel(**values), tuple(notes)
+            model = CostModel(**values)
+            return self.budget, model, (*notes, *self._idle(model))
         from grpo_plan.readers.throughput_reader import read_throughput
 
         speed = read_throughput(self.calibrate)
         if speed.gpus is not None:
             values.setdefault("gpus", speed.gpus)
         notes += [f"Speed of {self.calibrate}: {speed.sentence}"]
-        return self.budget, CostModel.from_throughput(speed, **values), tuple(notes)
+        model = CostModel.from_throughput(speed, **values)
+        return self.budget, model, (*notes, *self._idle(model))
+
+    def _idle(self, model: CostModel) -> list[str]:
+        """A note on options that change nothing, because a cost that they enter is not known."""
+        timed = [name for name in TIMED if name in self.values]
+        if self.values.get("trained") == "mixed" and not self.values.get("refill"):
+            timed.append("train_mixed_only")
+        unit = "usd" if "usd_per_gpu_hour" in timed else "seconds" if timed == ["train_mixed_only"] else "gpu_hours"
+        missing = model.needs(unit)
+        if not timed or missing is None or (timed == ["gpus"] and self.gpus_used):
+            return []
+        options = ", ".join("--" + name.replace("_", "-") for name in timed)
+        return [f"{options} {'has' if len(timed) == 1 else 'have'} no effect yet. {missing}"]
 
 
 def _cost_options(

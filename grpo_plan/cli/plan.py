@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,12 +75,14 @@ def plan(
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
-    sizes = parse_group_sizes(group_sizes) if group_sizes else None
+    sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
     trainer.rules(costs.values.get("gpus"), estimator)  # a wrong name is told before a long read
     pilot = request.read()
-    budget, model, notes = costs.build(pilot)
+    budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:
         tell(note)
+    if request.options["stratum"] is not None:
+        tell("strata are planned together; one at a time with --where, or a mix of them with grpo-plan mix.")
     fit = fit_pass_rates(pilot, population=pool)
     chosen = plan_group_size(
         fit,
@@ -123,7 +126,7 @@ def parse_kappa(text: str) -> KappaRange | KappaMeasurement:
     except ValueError as error:
         if isinstance(error, DomainError):
             raise
-    if not Path(text).exists():
+    if not text or not Path(text).is_file():
         raise DomainError(
             f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
         )

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from grpo_plan.trainers.base import Block
 
 
+WORTH_LIMITS = 0.8  # progress below this share of the best's is shown without limits: each takes two searches
+
+
 def plan_document(chosen: Plan, block: Block | None) -> dict[str, Any]:
     """The body of ``plan --json``."""
     kappa = chosen.kappa
@@ -73,7 +76,11 @@ def _pick(found: Alternative) -> dict[str, Any]:
 
 def _row(chosen: Plan, planned: PlannedDesign) -> dict[str, Any]:
     design = planned.design
-    limits = [chosen.progress_limits(planned, kappa) for kappa in (chosen.kappa.low, chosen.kappa.high)]
+    ends = ((chosen.kappa.low, planned.progress_low), (chosen.kappa.high, planned.progress_high))
+    limits = [
+        list(chosen.progress_limits(planned, kappa)) if share >= WORTH_LIMITS or planned is chosen.recommended else None
+        for kappa, share in ends
+    ]
     return {
         "group_size": design.group_size,
         "prompts_per_step": design.prompts_per_step,
@@ -92,9 +99,9 @@ def _row(chosen: Plan, planned: PlannedDesign) -> dict[str, Any]:
         },
         "signal": {
             "progress_at_kappa_low": planned.progress_low,
-            "progress_at_kappa_low_limits": list(limits[0]),
+            "progress_at_kappa_low_limits": limits[0],
             "progress_at_kappa_high": planned.progress_high,
-            "progress_at_kappa_high_limits": list(limits[1]),
+            "progress_at_kappa_high_limits": limits[1],
             "worst_regret": planned.worst_regret,
             "noise_to_signal": None if (nsr := planned.noise_to_signal) is None else asdict(nsr),
         },

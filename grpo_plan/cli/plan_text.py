@@ -46,7 +46,7 @@ def print_plan(chosen: Plan, block: Block | None = None) -> None:
         _print_sensitivity(out, chosen)
     for line in others:
         say(out, line, "  ")
-    out.print("\nDesigns within the budget", style="bold")
+    out.print("\nDesigns within the budget" if _limited(chosen) else "\nDesigns and their cost", style="bold")
     _print_frontier(out, chosen)
     out.print("\nWhat other objectives pick", style="bold")
     for other in chosen.alternatives:
@@ -178,10 +178,10 @@ def _flat(chosen: Plan) -> str:
 def _noise_to_signal(found: NoiseToSignal | None) -> str:
     if found is None:
         return "unknown: whether G matters at this batch needs a probe's file, or --coherence"
-    high = "no limit" if found.high is None else f"{found.high:.2g}"
-    span = f"{found.low:.2g}" if found.high == found.low else f"{found.low:.2g} to {high}"
+    high = "no limit" if found.high is None else amount(found.high)
+    span = amount(found.low) if found.high == found.low else f"{amount(found.low)} to {high}"
     if found.value is not None and found.high != found.low:
-        span = f"{found.value:.2g} [{found.low:.2g}, {high}]"
+        span = f"{amount(found.value)} [{amount(found.low)}, {high}]"
     if found.high is not None and found.high < 1.0:
         verdict = "below 1, G matters little"
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grpo_plan.costs import CostModel
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.planning.kappa import KappaMeasurement, KappaStatus
+from grpo_plan.planning.kappa import KappaMeasurement, KappaStatus, Measured
 from grpo_plan.planning.plan import PlannedDesign
 from grpo_plan.planning.signal import KappaRange
 
@@ -25,14 +25,14 @@ def assumptions(
         ends = measurement.kappa_for(fit)
         high = "no upper limit" if ends.high is None else f"{ends.high:.3g}"
         notes.append(
-            f"kappa as measured: {known} [{ends.low:.3g}, {high}], from {measurement.prompts:,} prompts. It changes "
-            "with the policy."
+            f"kappa {known} [{ends.low:.3g}, {high}]: the gradients of {measurement.prompts:,} prompts, with this "
+            f"pilot's pass rates.{_other_prompts(measurement, ends)} It changes with the policy."
         )
         notes += [status.sentence for status in measurement.statuses if status is not KappaStatus.OK]
     elif not kappas.measured:
         notes.append(
-            f"kappa, taken between {kappas.low:g} and {kappas.high:g}. grpo_plan.probe measures it in one step of your "
-            "model (docs/choosing.md, section 3)."
+            f"kappa, taken between {kappas.low:g} and {kappas.high:g}. grpo_plan.probe measures it on your own model, "
+            "from some 4,000 rollouts (docs/choosing.md, section 3)."
         )
     if chosen.dead.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH):
         notes.append(
@@ -50,10 +50,31 @@ def assumptions(
     notes.append(
         "Prompts of a step are drawn at random from the pilot's population; rollouts of a prompt are independent."
     )
-    notes.append(
-        "Steps are noise-dominated: more steps and more prompts a step count alike, and gradients of different "
-        + (f"prompts have cosine {coherence:g}." if coherence else "prompts are unaligned.")
-    )
+    ratio = chosen.noise_to_signal
+    if ratio is not None and ratio.value is not None and ratio.value < 1.0:
+        notes.append(
+            f"The formulas hold where noise dominates a step; here its noise to signal is {ratio.value:.2g}, so group "
+            "sizes differ less than the table says: fewer prompts a step and more steps would use the budget better."
+        )
+    else:
+        notes.append(
+            "Steps are noise-dominated: more steps and more prompts a step count alike"
+            + (f"; gradients of different prompts have cosine {coherence:g}." if coherence else ".")
+        )
     if cost.prompt_rollouts:
         notes.append(f"A prompt costs {cost.prompt_rollouts:g} rollouts before its first rollout.")
     return (*notes, *cost.assumptions())
+
+
+def _other_prompts(measurement: KappaMeasurement, ends: Measured) -> str:
+    """A warning where the probe's own pass rates give another kappa than the pilot's."""
+    own = measurement.kappa
+    if own is None or measurement.kappa_source != "rewards" or own.value is None or ends.value is None:
+        return ""
+    if (own.high is None or ends.low <= own.high) and (ends.high is None or own.low <= ends.high):
+        return ""
+    return (
+        f" The probe's own pass rates give {own.value:.3g} [{own.low:.3g}, "
+        f"{'no upper limit' if own.high is None else format(own.high, '.3g')}]: its prompts are harder or easier than "
+        "the pilot's. Probe prompts like those of the pilot."
+    )

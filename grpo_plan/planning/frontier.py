@@ -29,6 +29,7 @@ from grpo_plan.rules import DesignRules
 
 Floats = NDArray[np.float64]
 MIN_GROUP_SIZE, MAX_GROUP_SIZE = 2, 512
+LARGEST_GROUP_SIZE = 100_000  # laws of passes are held in full
 MANY_SIZES = 64  # above this, limits are exact at some group sizes only
 
 
@@ -51,8 +52,8 @@ class Feasible:
 
 
 def candidate_group_sizes(rollouts_in_a_step: float | None) -> tuple[int, ...]:
-    """Powers of two, three times powers of two, and divisors of a step's rollouts, from 2 to 512."""
-    sizes = {2**i for i in range(1, 10)} | {3 * 2**i for i in range(8)}
+    """Powers of two, three and five times powers of two, and divisors of a step's rollouts, from 2 to 512."""
+    sizes = {2**i for i in range(1, 10)} | {3 * 2**i for i in range(8)} | {5 * 2**i for i in range(7)}
     if rollouts_in_a_step is not None and rollouts_in_a_step == int(rollouts_in_a_step):
         sizes |= {g for g in range(MIN_GROUP_SIZE, MAX_GROUP_SIZE + 1) if int(rollouts_in_a_step) % g == 0}
     return tuple(sorted(sizes))
@@ -83,7 +84,9 @@ def feasible_designs(
         largest = largest_group_size(budget, cost, content_of, MAX_GROUP_SIZE)
         sizes |= {largest} if largest is not None else set()
     else:
-        sizes = {as_count(g, "group_size", minimum=MIN_GROUP_SIZE) for g in group_sizes}
+        if isinstance(group_sizes, str) or not isinstance(group_sizes, Iterable):
+            raise DomainError(f"group_sizes must be a list of whole numbers; got {group_sizes!r}.")
+        sizes = {as_count(g, "group_size", minimum=MIN_GROUP_SIZE, maximum=LARGEST_GROUP_SIZE) for g in group_sizes}
         if not sizes:
             raise DomainError("group_sizes must hold at least one group size; got none.")
     laws = fit.group_pmfs(sizes)

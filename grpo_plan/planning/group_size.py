@@ -68,8 +68,8 @@ def plan_group_size(
         estimator: A name of `grpo_plan.advantages.ESTIMATORS`.
         kappa: Score noise over contrast: what `measure_kappa` or a probe found, a value, or a range.
         max_dead: Limit of the ``max-dead`` objective, in [0, 1].
-        group_sizes: Candidates; default 2 to 512: powers of two, three times powers of two, the divisors of the
-            rollouts of a step, and the largest that fits when steps and prompts per step are both fixed.
+        group_sizes: Candidates; default 2 to 512: powers of two, three and five times powers of two, the divisors of
+            the rollouts of a step, and the largest that fits when steps and prompts per step are both fixed.
         cost: Cost of a group, and whether dead groups are refilled; default G rollouts, no refill.
         coherence: Mean cosine between the gradients of two prompts; 0 unless measured.
         level: Confidence level of the limits.
@@ -93,6 +93,12 @@ def plan_group_size(
     """
     require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
     require(budget, Budget, "budget", "Give Budget(rollouts=..., steps=...) or the like.")
+    if cost is not None:
+        require(cost, CostModel, "cost", "Give CostModel(...), or leave it out.")
+    if rules is not None and not hasattr(rules, "prompt_multiple"):
+        raise DomainError(
+            f"rules must be a trainer's rules; got {type(rules).__name__}. Use rules_for(trainer, hardware)."
+        )
     if objective not in OBJECTIVES:
         raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
     limits = Limitings(max_dead=max_dead, hard_below=hard_below, min_coverage=min_coverage, rare_share=rare_share)

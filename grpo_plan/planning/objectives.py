@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_probability
+from grpo_plan._validate import as_one_probability
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.estimates import Limits
 from grpo_plan.fitting.functionals import custom
@@ -45,8 +45,8 @@ class Limitings:
     def __post_init__(self) -> None:
         """Check the numbers."""
         for name in ("max_dead", "hard_below", "min_coverage", "rare_share"):
-            value = float(as_probability(getattr(self, name), name))
-            if name in ("hard_below", "rare_share") and value in (0.0, 1.0) and not (name, value) == ("hard_below", 1):
+            value = as_one_probability(getattr(self, name), name)
+            if name in ("hard_below", "rare_share") and value in (0.0, 1.0):
                 raise DomainError(f"{name} must lie strictly between 0 and 1; got {value:g}.")
             object.__setattr__(self, name, value)
 
@@ -263,7 +263,7 @@ def _coverage(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
     return Alternative(
         objective="coverage",
         planned=None,
-        comment=f"No feasible group size gives {what} of {least:g}: {last.coverage:.3f} at G = "
+        comment=f"At no feasible group size {what} of {least:g}: {last.coverage:.3f} at G = "
         f"{last.design.group_size}. Ask for less (--min-coverage), or raise the budget.",
         would_change=f"a demand of {last.coverage:.3f} or less.",
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_positive, as_probability
+from grpo_plan._validate import as_one_probability, as_positive
 from grpo_plan.advantages import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.result import PassRateFit
@@ -89,13 +88,12 @@ def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRang
     """A range, its ends, or one value as a range."""
     if isinstance(kappa, KappaRange):
         return kappa
-    ends = tuple(kappa) if isinstance(kappa, tuple | list) else (kappa, kappa)
-    if len(ends) != 2 or any(isinstance(end, bool) or not isinstance(end, Real) for end in ends):
+    pair = kappa if isinstance(kappa, tuple) else (kappa, kappa)
+    if len(pair) != 2 or not all(isinstance(end, int | float | np.integer | np.floating) for end in pair):
         raise DomainError(
-            "kappa must be a number, a pair (low, high) or a measurement, e.g. 10.0, (1, 300) or "
-            f"KappaMeasurement.load('kappa.json'); got {kappa!r:.60}."
+            f"kappa must be a number, a pair (low, high), a KappaRange or a KappaMeasurement; got {kappa!r}."
         )
-    return KappaRange(low=ends[0], high=ends[1])
+    return KappaRange(low=float(pair[0]), high=float(pair[1]))
 
 
 def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
@@ -105,7 +103,7 @@ def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> Gr
 
 def as_coherence(coherence: float) -> float:
     """Mean cosine between the gradients of two prompts, in [0, 1)."""
-    rho = float(as_probability(coherence, "coherence"))
+    rho = as_one_probability(coherence, "coherence")
     if rho == 1.0:
         raise DomainError(
             "coherence must be below 1; at 1 all prompts pull the same way and one prompt a step is enough."

@@ -30,7 +30,8 @@ RATE_OR_REWARD = frozenset({"acc", "accuracy", "score", "reward"})
 STRATUM_NAMES = "stratum data_source dataset benchmark domain subject category level source".split()
 TEMPERATURE_NAMES = "temperature sampling_temperature temp".split()
 TOKEN_NAMES = (
-    "response_tokens completion_tokens output_tokens num_tokens n_tokens response_length completion_length"
+    "response_tokens completion_tokens output_tokens num_tokens n_tokens response_length completion_length "
+    "num_output_tokens generated_tokens token_count response_len completion_len tokens"
 ).split()
 POLICY_NAMES = "model model_name model_id policy checkpoint".split()
 STEP_NAMES = "step global_step training_step iteration visit epoch".split()
@@ -174,7 +175,9 @@ def _only_numbers(sample: Sample, found: ColumnMap) -> tuple[ColumnMap, list[str
         column = getattr(found, role)
         if column is None:
             continue
-        odd = [v for v in sample.columns[column] if not is_missing(v) and number_of(v) is None and list_of(v) is None]
+        lists_too = role != "response_tokens" or found.shape == "lists"  # else a list is the tokens themselves
+        values = [v for v in sample.columns[column] if not is_missing(v)]
+        odd = [v for v in values if number_of(v) is None and not (lists_too and list_of(v) is not None)]
         if odd:
             notes.append(f"{sample.name}: column {column!r} is not used as {role}: {shown(odd[:1])} is no number.")
             found = replace(found, temperature=None) if role == "temperature" else replace(found, response_tokens=None)
