@@ -31,16 +31,19 @@ PAGES = (
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
-def refreshed(page: str, folder: Path) -> str:
+def refreshed(text: str, folder: Path) -> str:
     """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
-    write_temperatures(folder / "temperatures.jsonl")
+    if "temperatures.jsonl" in text:
+        write_temperatures(folder / "temperatures.jsonl")
+    if "--kappa kappa.json" in text:
+        write_probe(folder / "kappa.json")
 
     def rerun(match: re.Match[str]) -> str:
         commands = [line for line in match.group(1).splitlines() if line.startswith("$ ")]
         outputs = (f"{line}\n{_output(line[2:], folder)}" for line in commands)
         return "```console\n" + "".join(outputs) + "```"
 
-    return BLOCK.sub(rerun, page)
+    return BLOCK.sub(rerun, text)
 
 
 def write_temperatures(path: Path) -> None:
@@ -54,6 +57,36 @@ def write_temperatures(path: Path) -> None:
                 passes = sum(rng.random() < odds / (1.0 + odds) - 0.02 * (temperature - 1.0) for _ in range(8))
                 row = {"prompt_id": f"q{i}", "temperature": temperature, "n": 8, "k": passes}
                 file.write(json.dumps(row) + "\n")
+
+
+def write_probe(path: Path) -> None:
+    """A simulated probe for the pages: 256 prompts, 16 rollouts each, kappa 10, gradients that agree a little.
+
+    A rollout's score is (reward - p) times the contrast of its prompt, and noise at right angles of length sqrt(kappa).
+    """
+    import numpy as np
+
+    import grpo_plan as gp
+    from grpo_plan.planning.gradients import mean_gradient_square
+
+    rng = np.random.default_rng(21)
+    rates = rng.beta(0.35, 0.7, size=256)
+    rewards = (rng.random((256, 16)) < rates[:, None]).astype(float)
+    contrast = (0.95 / 200) ** 0.5 * rng.normal(size=(256, 200)) + (0.05 / 200) ** 0.5 * rng.normal(size=200)
+    noise = rng.normal(size=(256, 16, 200)) * (10.0 / 200) ** 0.5
+    scores = (rewards - rates[:, None])[:, :, None] * contrast[:, None, :] + noise
+
+    def gradients(size: int) -> Any:
+        """RLOO gradients of the disjoint groups of this size: prompt, group, coordinate."""
+        r, z = rewards.reshape(256, -1, size), scores.reshape(256, -1, size, 200)
+        advantages = (r - r.mean(axis=2, keepdims=True)) * size / (size - 1)
+        return (advantages[..., None] * z).mean(axis=2)
+
+    norms = {size: (gradients(size) ** 2).sum(axis=2).mean(axis=1) for size in (4, 16)}
+    full = gradients(16)[:, 0].reshape(32, 8, 200)
+    sums = full.sum(axis=1)
+    signal = mean_gradient_square(sums @ sums.T, (full**2).sum(axis=(1, 2)), np.full(32, 8.0))
+    gp.measure_kappa(norms, rewards=rewards, mean_gradient_square=signal).save(path)
 
 
 def command_reference() -> str:

@@ -50,7 +50,7 @@ def plot_mix(mix: Mix, ax: Axes | None = None) -> Axes:
     ax.set_xticks(ticks, [f"{t:.0%}" for t in ticks])
     ax.set(xlim=(0.0, 1.14 * top), ylim=(-0.7, len(mix.strata) - 0.3), xlabel="share of a step's prompts")
     gains = [g.gain.value for g in mix.gains]
-    span = f"x{gains[0]:.2f}" if len(gains) == 1 else f"x{min(gains):.2f} to x{max(gains):.2f}"
+    span = " to ".join(dict.fromkeys((f"x{min(gains):.2f}", f"x{max(gains):.2f}")))
     ax.set_title(
         f"Mix at G = {mix.group_size}: progress {span}, dead {mix.dead_before.value:.2f} to {mix.dead_after.value:.2f}"
     )

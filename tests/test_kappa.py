@@ -19,10 +19,12 @@ from scipy.stats import binom
 
 import grpo_plan as gp
 from grpo_plan import symbolic as eq
+from grpo_plan.errors import DomainError
 from grpo_plan.planning.gradients import MeanGradientSquare, mean_gradient_square, noise_to_signal
 from grpo_plan.planning.kappa import KappaMeasurement, KappaStatus, measure_kappa
 from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation, moments_of_counts
 from grpo_plan.planning.pivot import pivot_interval, prompt_interval, resample
+from grpo_plan.planning.signal import as_kappa_range
 from grpo_plan.probe.gram import pair_products, rloo_weights, subgroup_squared_norms
 from tests.helpers import assert_mean
 
@@ -565,3 +567,88 @@ def test_the_probe_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(gp.MissingExtraError, match=r"needs torch.*pip install 'grpo-plan\[trl\]'"):
         gp.GradientProbe([])
+
+
+# numbers without spread, and of any size
+
+
+W = lengths(40)
+NO_SPREAD_CASES = {
+    "all one": ({4: np.ones(40), 16: np.ones(40)}, {}),
+    "constant": ({4: np.full(40, 0.2), 16: np.full(40, 0.1)}, {}),
+    "constant, three sizes": ({4: np.full(40, 0.2), 16: np.full(40, 0.1), 64: np.full(40, 0.09)}, {}),
+    "constant, rewards": ({4: np.full(40, 0.2), 16: np.full(40, 0.1)}, {"rewards": np.tile([0.0, 1.0] * 8, (40, 1))}),
+    "constant, rewards all 1": ({4: np.full(40, 0.2), 16: np.full(40, 0.1)}, {"rewards": np.ones((40, 16))}),
+    "constant, a known signal": ({4: np.full(40, 0.2), 16: np.full(40, 0.1)}, {"mean_gradient_square": 0.05}),
+    "noise alone": ({4: np.ones(40), 16: np.zeros(40)}, {}),
+    "one ratio": ({4: W, 16: 0.5 * W}, {}),
+    "one live prompt": ({4: np.r_[1.0, np.zeros(40)], 16: np.r_[0.5, np.zeros(40)]}, {}),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", NO_SPREAD_CASES)
+def test_prompts_that_all_agree_give_no_interval_and_say_so(case: str) -> None:
+    table, options = NO_SPREAD_CASES[case]
+    m = measure_kappa(table, resamples=200, **options)  # type: ignore[arg-type]
+    assert m.status is KappaStatus.NO_SPREAD
+    assert "NO_SPREAD" in str(m)
+    for number in (m.ratio, m.intercept, m.slope, m.kappa, m.noise_to_signal(128, 8), m.group_size()):
+        if number is not None:
+            assert all(x is None or math.isfinite(x) for x in (number.value, number.low, number.high))
+    assert m.misfit_p is None or 0.0 <= m.misfit_p <= 1.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_little_spread_is_an_interval() -> None:
+    m = measure_kappa({4: W, 16: 0.5 * W * np.linspace(0.99, 1.01, W.size)}, resamples=200)
+    assert KappaStatus.NO_SPREAD not in m.statuses
+    assert m.ratio.high is not None
+    assert m.ratio.high > m.ratio.low * 1.001
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-90, 1.0, 1e90])
+def test_units_do_not_matter(unit: float) -> None:
+    rng = np.random.default_rng(5)
+    one, other = W, 0.3 * W * rng.uniform(0.5, 1.5, W.size)
+    m, scaled = (measure_kappa({4: u * one, 16: u * other}, resamples=200) for u in (1.0, unit))
+    assert scaled.ratio.value == pytest.approx(m.ratio.value)
+    assert scaled.ratio.low == pytest.approx(m.ratio.low)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-300, 1e200])
+def test_numbers_whose_squares_overflow_or_vanish_are_refused(unit: float, tmp_path: Path) -> None:
+    with pytest.raises(DomainError, match="The largest squared norm must lie between"):
+        measure_kappa({4: unit * W, 16: 0.3 * unit * W})
+    path = tmp_path / "k.json"
+    measure_kappa({4: W, 16: 0.3 * W}, resamples=100).save(path)
+    body = json.loads(path.read_text(encoding="utf-8"))
+    body["data"]["squared_norms"] = [[unit * x for x in row] for row in body["data"]["squared_norms"]]
+    path.write_text(json.dumps(body), encoding="utf-8")
+    with pytest.raises(gp.PilotFormatError, match="The largest squared norm must lie between"):
+        KappaMeasurement.load(path)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("gram", "squares", "prompts", "message"),
+    [
+        (np.eye(4), np.ones(4), np.zeros(4), "block_prompts must be at least 1"),
+        (np.eye(4), np.ones(3), np.ones(4), "must be of shape"),
+        (np.eye(4) * np.nan, np.ones(4), np.ones(4), "must be finite"),
+    ],
+)
+def test_blocks_are_checked(gram: Any, squares: Any, prompts: Any, message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        mean_gradient_square(gram, squares, prompts)
+
+
+@pytest.mark.parametrize("kappa", ["1:10", (1.0,), (1.0, "a"), None])
+def test_what_kappa_may_be_is_said(kappa: Any) -> None:
+    with pytest.raises(DomainError, match=r"kappa must be a number, a pair \(low, high\)"):
+        as_kappa_range(kappa)
+    pilot = gp.Pilot.from_counts([0, 1, 2, 3, 4] * 20, 4, stratum=["a", "b"] * 50)
+    with pytest.raises(DomainError, match=r"kappa must be a number, a pair \(low, high\)"):
+        gp.plan_mix(pilot, group_size=4, kappa=kappa)

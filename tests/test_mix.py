@@ -18,6 +18,7 @@ import sympy as sp
 
 from grpo_plan import symbolic as eq
 from grpo_plan.advantages import get_estimator
+from grpo_plan.cli.mix import without_effect
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
@@ -68,6 +69,24 @@ def test_the_mix_moves_towards_the_stratum_that_teaches_most(mix: Mix) -> None:
     assert gains == sorted(gains)
     assert mix.frontier[-1].max_kl is None
     assert mix.frontier[-1].gain == pytest.approx(mix.corner.gain, rel=1e-4)
+
+
+@pytest.mark.parametrize("kappa", [(1.0, 300.0), (0.01, 1e4), 7.0])
+@pytest.mark.parametrize("max_kl", [0.03, 0.07, math.inf])
+@pytest.mark.parametrize("objective", ["signal", "dead"])
+def test_the_row_of_the_bound_is_the_mix_itself(kappa: Any, max_kl: float, objective: str) -> None:
+    plan = plan_mix(three(), group_size=4, kappa=kappa, max_kl=max_kl, objective=objective)
+    row = next(p for p in plan.frontier if p.max_kl == (max_kl if math.isfinite(max_kl) else None))
+    assert row.shares == tuple(s.after for s in plan.strata)
+    assert row.kl == plan.kl
+    at = plan.best_at_kappa
+    assert plan.kappa.low <= at <= plan.kappa.high
+    there = plan_mix(three(), group_size=4, kappa=at, max_kl=max_kl, objective=objective)
+    assert row.gain == pytest.approx(there.gains[0].gain.value, rel=1e-9)
+    assert row.shares == pytest.approx(tuple(there.shares.values()), abs=1e-9)
+    assert [s.progress for s in plan.strata] == pytest.approx([s.progress for s in there.strata])
+    gains = [p.gain for p in plan.frontier]
+    assert objective == "dead" or gains == sorted(gains)
 
 
 def test_the_moments_of_a_stratum_are_those_of_theory(mix: Mix) -> None:
@@ -425,3 +444,31 @@ def test_the_picture_shows_the_shares(buckets: Mix, tmp_path: Path) -> None:
     plt.close(figure)
     draw_mix(buckets, tmp_path / "mix.png")
     assert (tmp_path / "mix.png").stat().st_size > 10_000
+
+
+def test_options_that_change_nothing_are_told() -> None:
+    def told(*, buckets: bool = False, correction: str = "posterior", edges: str | None = None, **given: Any) -> str:
+        return " ".join(
+            without_effect(("a", "b", "c"), {"buckets": buckets, **given}, correction=correction, edges=edges)
+        )
+
+    assert told() == ""
+    assert "--correction has no effect on named strata: it needs --buckets" in told(correction="halves")
+    assert "--steps has no effect without --prompts-per-step" in told(steps=100)
+    assert "--data-prompts has no effect without --steps" in told(data_prompts=2000, steps=100)
+    assert "--steps has no effect on named strata without --max-epochs" in told(steps=100, prompts_per_step=64)
+    assert told(steps=100, prompts_per_step=64, data_prompts=2000) == ""
+    assert told(steps=100, prompts_per_step=64, max_epochs=99.0) == ""
+    dropped = told(buckets=True, edges="0.2,0.8", correction="halves")
+    assert dropped == "--edges makes strata of observed pass rate: the pilot's 3 named ones (a, b, c) are not used."
+
+
+def test_the_command_tells_of_an_option_without_effect(example_file: Path) -> None:
+    done = run("mix", str(example_file), "--buckets", "--data-prompts", "2000")
+    assert done.returncode == 0
+    assert "note: --data-prompts has no effect without --steps and --prompts-per-step" in done.stderr
+
+
+def test_one_number_where_both_ends_round_to_it(example_file: Path) -> None:
+    gain = run("mix", str(example_file), "--buckets", "--kappa", "300:30000").stdout.splitlines()[1]
+    assert gain.startswith("Gain    progress of a step x1.27 over kappa")

@@ -116,7 +116,7 @@ RECORDS = {
     "NearestDesigns": "within above other_group_size",
     "EffectiveBatch": "prompts_per_step group_size dead_fraction mixed_groups live_rollouts dead_batch_probability dead",
     "Mix": (
-        "objective estimator group_size prompts_per_step steps kappa method strata kl max_kl binding gains worst_regret "
+        "objective estimator group_size prompts_per_step steps kappa best_at_kappa method strata kl max_kl binding gains worst_regret "
         "optimism frontier corner dead_before dead_after dropping seed replicates level assumptions fit"
     ),
     "Dropping": "group_size visits prompts never always rest rest_dead naive_dead lost",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import nbinom, nhypergeom
 
 from grpo_plan import symbolic as eq
-from grpo_plan.batches import Refill, RefillStatus, refill
+from grpo_plan.batches import Refill, RefillStatus, compare_sampling, refill
 from grpo_plan.batches.refilling import any_of, batch_multiplier_for
 from grpo_plan.batches.tails import binomial_pmf, binomial_split, hypergeometric_split
 from grpo_plan.batches.waiting import (
@@ -26,6 +26,7 @@ from grpo_plan.batches.waiting import (
     prompts_summary,
     summed_rounds,
 )
+from grpo_plan.cli.refill_text import print_refill
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.passrates import BetaPassRates
@@ -556,3 +557,21 @@ def test_laws_have_one_face() -> None:
         assert law.wanted == 2
     assert laws[0].last == math.inf
     assert laws[1].last == 7
+
+
+@pytest.mark.parametrize(("prompts", "group"), [(128, 8), (4096, 64), (100_000, 1024)])
+def test_the_tables_keep_to_the_page(
+    example_fit: PassRateFit, capsys: pytest.CaptureFixture[str], prompts: int, group: int
+) -> None:
+    plan = refill(example_fit, prompts_per_step=prompts, group_size=group)
+    print_refill(example_fit, plan, [plan], compare_sampling(example_fit, plan), 0.95)
+    page, settings = capsys.readouterr().out.split("\nSettings\n")
+    lines = page.splitlines()
+    assert max(map(len, lines)) <= 80
+    heading = next(line for line in lines if line.startswith("sampling "))
+    row = next(line for line in lines if line.startswith("until mixed "))
+    place = heading.index("per prompt")
+    assert heading[place - 2 : place] == row[place - 2 : place] == "  "
+    assert heading[place] == "p"
+    assert row[place].isdigit()
+    assert settings

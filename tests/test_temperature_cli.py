@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from grpo_plan.cli.temperature import SAME_PROMPTS
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.temperature import plan_temperature
 from grpo_plan.plots_temperature import plot_temperature
@@ -34,11 +35,18 @@ def test_the_page_says_the_verdict_first(run: Run) -> None:  # noqa: F811
     assert answer.code == 0
     lines = answer.out.splitlines()
     assert lines[0] == "Answer  T = 1.3 instead of 1"
+    assert "counted apart" not in answer.err
+    assert "p.jsonl" in answer.err
     assert lines[1].startswith("        T = 1.3 has fewer dead groups at G = 4 than T = 1: the interval")
     assert any(line.startswith("Price   pass@1 -") for line in lines)
     assert max(map(len, lines)) <= 80
     assert "> 1.3  -0." in answer.out
     assert "What this rests on" in answer.out
+
+
+def test_the_note_left_out_is_one_that_the_reader_writes(run: Run) -> None:  # noqa: F811
+    write("p.jsonl", [0.6, 1.0])
+    assert SAME_PROMPTS in run("fit", "p.jsonl", "--json").err
 
 
 def test_json_agrees_with_the_library(run: Run) -> None:  # noqa: F811

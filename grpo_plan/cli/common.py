@@ -66,13 +66,13 @@ class PilotRequest:
                 return True
         return any(file.identity == identity for file in resolve(self.sources))
 
-    def read(self) -> Pilot:
-        """Read it; what was assumed and what was left out goes to stderr."""
+    def read(self, *, expected: str | None = None) -> Pilot:
+        """Read it; what was assumed and what was left out goes to stderr, but for notes that hold ``expected``."""
         from grpo_plan.readers.pilot_reader import read_pilot
 
         with _Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
-        _tell_of(pilot)
+        _tell_of(pilot, expected)
         return pilot
 
     def read_checked(self, session: str | None, text: str | None, order: bool, level: float) -> IndependenceReport:
@@ -89,9 +89,10 @@ class PilotRequest:
         return report
 
 
-def _tell_of(pilot: Pilot) -> None:
+def _tell_of(pilot: Pilot, expected: str | None = None) -> None:
     for note in pilot.notes:
-        tell(note)
+        if expected is None or expected not in note:
+            tell(note)
     if pilot.dropped:
         tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
 

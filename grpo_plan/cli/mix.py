@@ -23,6 +23,8 @@ from grpo_plan.cli.plan import parse_kappa
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from grpo_plan.fitting.intervals import Interval
     from grpo_plan.planning.dropping import DroppedKind, Dropping
     from grpo_plan.planning.mix_plan import Mix
@@ -48,7 +50,8 @@ def mix(
     correction: Annotated[str, typer.Option(help="How buckets are judged: posterior or halves.")] = "posterior",
     objective: Annotated[str, typer.Option(help="signal, or mixed-groups (the same as dead).")] = "signal",
     kappa: Annotated[
-        str, typer.Option(metavar="K|LO:HI", help="Score noise over contrast, measured or a range.")
+        str,
+        typer.Option(metavar="K|LO:HI|FILE", help="Score noise over contrast: measured, a range, or a probe's file."),
     ] = "1:300",
     estimator: Annotated[str, typer.Option(help="Advantage: grpo, dr_grpo or rloo.")] = "grpo",
     max_kl: Annotated[str, typer.Option(metavar="NATS|none", help="Largest KL from the mix of now.")] = "0.1",
@@ -90,7 +93,10 @@ def mix(
         "pools": parse_pools(pool), "max_epochs": max_epochs, "visits": visits, "level": level, "seed": seed,
     }  # fmt: skip
     target = None if plot is None else picture_target(plot, [request], "--plot")
-    chosen = plan_mix(request.read(), **options)
+    pilot = request.read()
+    chosen = plan_mix(pilot, **options)
+    for note in without_effect(pilot.strata, options, correction=correction, edges=edges):
+        tell(note)
     if target is not None:
         from grpo_plan.plots_mix import draw_mix
 
@@ -100,6 +106,46 @@ def mix(
         write_json("mix", _document(chosen))
     else:
         print_mix(chosen)
+
+
+def without_effect(
+    strata: Sequence[str], options: Mapping[str, Any], *, correction: str, edges: str | None
+) -> list[str]:
+    """Options that change nothing here, each with what it needs, and strata that buckets replace.
+
+    >>> without_effect((), {"buckets": True, "steps": 500, "prompts_per_step": None}, correction="halves", edges=None)
+    ['--steps has no effect without --prompts-per-step: together they say how often the run draws a prompt.']
+    """
+    named = options["buckets"] is False
+    given = {name for name in ("steps", "prompts_per_step", "data_prompts") if options.get(name) is not None}
+    notes = []
+    if named and correction != "posterior":
+        notes.append("--correction has no effect on named strata: it needs --buckets, which are chosen by counts.")
+    if not named and len(strata) > 1:
+        asked = "--buckets makes" if edges is None else "--edges makes"
+        names = ", ".join(strata[:3]) + (", ..." if len(strata) > 3 else "")
+        notes.append(
+            f"{asked} strata of observed pass rate: the pilot's {len(strata)} named ones ({names}) are not used."
+        )
+    if "steps" in given and "prompts_per_step" not in given:
+        notes.append(
+            "--steps has no effect without --prompts-per-step: together they say how often the run draws a prompt."
+        )
+    if "data_prompts" in given and not {"steps", "prompts_per_step"} <= given:
+        notes.append(
+            "--data-prompts has no effect without --steps and --prompts-per-step, which give the epochs of each "
+            "stratum; --max-epochs bounds them."
+        )
+    if (
+        named
+        and {"steps", "prompts_per_step"} <= given
+        and not any(options.get(name) is not None for name in ("data_prompts", "pools", "max_epochs"))
+    ):
+        notes.append(
+            "--steps has no effect on named strata without --max-epochs, --data-prompts or --pool: how many prompts "
+            "there are is not known."
+        )
+    return notes
 
 
 def parse_kl(text: str) -> float:
@@ -190,6 +236,7 @@ def _document(chosen: Mix) -> dict[str, Any]:
         "prompts_per_step": n,
         "steps": chosen.steps,
         "kappa": {"low": kappa.low, "high": kappa.high, "measured": kappa.measured},
+        "best_at_kappa": chosen.best_at_kappa,
         "method": chosen.method,
         "strata": [
             {

@@ -82,7 +82,7 @@ def _verdict(chosen: Mix) -> list[tuple[str, str]]:
 def _gain(chosen: Mix) -> str:
     ends = [g.gain.value for g in chosen.gains]
     low, high = min(g.gain.low for g in chosen.gains), max(g.gain.high for g in chosen.gains)
-    span = f"x{ends[0]:.2f}" if len(ends) == 1 else f"x{min(ends):.2f} to x{max(ends):.2f}"
+    span = " to ".join(dict.fromkeys((f"x{min(ends):.2f}", f"x{max(ends):.2f}")))
     where = f"at kappa {chosen.kappa.low:.3g}"
     if len(ends) > 1:
         where = f"over kappa {chosen.kappa.low:.3g} to {chosen.kappa.high:.3g}"
@@ -122,7 +122,8 @@ def _print_strata(out: Any, chosen: Mix) -> None:
         "halves": " Buckets by half of the rollouts, judged by the other half.",
     }[chosen.method]
     drawn = " epochs: times that the run draws each prompt." if epochs else ""
-    say(out, f"progress: of a group, against one of the mix of now.{drawn}{judged}", "  ")
+    at = f"at kappa {chosen.best_at_kappa:.3g}"
+    say(out, f"progress: of a group, against one of the mix of now, {at}.{drawn}{judged}", "  ")
 
 
 def _print_frontier(out: Any, chosen: Mix) -> None:
@@ -133,9 +134,13 @@ def _print_frontier(out: Any, chosen: Mix) -> None:
     for point in chosen.frontier:
         bound = "none" if point.max_kl is None else f"{point.max_kl:g}"
         here = point.max_kl == chosen.max_kl or (point.max_kl is None and math.isinf(chosen.max_kl))
-        shares = [f"{share:.0%}" for share in point.shares] if named else []
+        shares = [f"{share:.1%}" for share in point.shares] if named else []
         table.add_row(f"> {bound}" if here else bound, f"{point.kl:.3f}", f"x{point.gain:.2f}", *shares)
     print_table(out, table)
+    where = f"gain: at kappa {chosen.best_at_kappa:.3g}"
+    if chosen.objective == "signal" and not chosen.kappa.measured:
+        where += ", where the planned mix (>) is the best one; over the whole range it loses least"
+    say(out, f"{where}.", "  ")
 
 
 def _corner(chosen: Mix) -> str:

@@ -13,7 +13,7 @@ from grpo_plan.batches.refilling import batch_multiplier_for
 from grpo_plan.batches.stopping import Bounded
 from grpo_plan.cli.common import PAGE_WIDTH, console, percent, print_table, say
 from grpo_plan.cli.fit_text import pilot_line
-from grpo_plan.cli.numbers import chance, few, plural, rate, short_count, with_interval
+from grpo_plan.cli.numbers import HUGE, chance, few, plural, rate, short_count, with_interval
 from grpo_plan.cli.refill_advice import assumptions, better_option, trainer_settings
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
@@ -21,10 +21,10 @@ from grpo_plan.fitting.status import FitStatus
 NEVER, SURELY = 1e-9, 0.999
 UNBOUNDED = "no limit"
 SCHEMES = {
-    "fixed": "fixed G, dead ones kept",
+    "fixed": "fixed G, dead kept",
     "refill": "refill, as above",
-    "adaptive": "adaptive, until mixed",
-    "until-pass": "adaptive, until a pass*",
+    "adaptive": "until mixed",
+    "until-pass": "until a pass*",
 }
 
 
@@ -231,29 +231,41 @@ def _print_options(out: Any, plan: Refill, others: list[Refill]) -> None:
 
 
 def _print_costs(out: Any, costs: tuple[SamplingCost, ...], level: float) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("", justify="left", no_wrap=True)
-    for name in ("G", "per prompt", "given up", "per mixed group"):
-        table.add_column(name, justify="left" if name != "G" else "right", no_wrap=True)
-    for cost in costs:
-        table.add_row(
-            SCHEMES[cost.scheme],
-            str(cost.group_size),
-            _bounded(cost.rollouts_per_prompt, few),
-            _bounded(cost.dropped_fraction, rate),
-            "never" if cost.rollouts_per_group is None else _bounded(cost.rollouts_per_group, few),
-        )
-    print_table(out, table)
+    columns = {
+        "sampling": [SCHEMES[cost.scheme] for cost in costs],
+        "G": [f"{cost.group_size:,}" for cost in costs],
+        "per prompt": [_bounded(cost.rollouts_per_prompt, _short) for cost in costs],
+        "given up": [_bounded(cost.dropped_fraction, rate) for cost in costs],
+        "per mixed group": [
+            "never" if cost.rollouts_per_group is None else _bounded(cost.rollouts_per_group, _short) for cost in costs
+        ],
+    }
+    names = list(columns)
+    wide = sum(max(len(name), *map(len, columns[name])) for name in names) + 2 * (len(names) - 1)
+    parts = [names] if wide <= PAGE_WIDTH else [names[:-1], [names[0], names[-1]]]
+    for i, part in enumerate(parts):
+        if i:
+            out.print()
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for name in part:
+            table.add_column(name, justify="right" if name == "G" else "left", no_wrap=True)
+        for row in zip(*(columns[name] for name in part), strict=True):
+            table.add_row(*row)
+        print_table(out, table)
     last = costs[-1]
     at_a_time = "one" if last.round_size == 1 else f"{last.round_size}"
     note = (
-        f"Adaptive: rollouts of a prompt {at_a_time} at a time until it has a pass and a fail, at most "
+        f"Until mixed (adaptive): rollouts of a prompt {at_a_time} at a time until it has a pass and a fail, at most "
         f"{last.group_size}; its groups differ in size, and their mean reward is biased by the stopping. "
         f"* for a prompt with a pass, all-pass ones included. Intervals: {percent(level)}."
     )
     if last.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH):
         note += f" {last.status.name} at G = {last.group_size}: trust the intervals there."
     say(out, note, "  ")
+
+
+def _short(value: float) -> str:
+    return few(value) if value < HUGE else short_count(value)
 
 
 def _bounded(number: Bounded, shown: Callable[[float], str]) -> str:

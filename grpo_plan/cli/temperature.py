@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.temperature_result import Movement, NeededPilot, TemperatureDifference, TemperaturePlan
 
 Repeated = list[str] | None
+SAME_PROMPTS = "occur in several strata or temperatures"  # as they should here: they are paired
 
 
 def register(app: typer.Typer) -> None:
@@ -91,7 +92,9 @@ def temperature(
         from grpo_plan.cli.plot import picture_target
 
         target = picture_target(output, list(requests.values()) or [request])
-    source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()} if requests else request.read()
+    source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()}
+    if not requests:
+        source = request.read(expected=SAME_PROMPTS)
     plan = plan_temperature(
         source,
         group_size=group_size,

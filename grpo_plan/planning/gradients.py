@@ -13,6 +13,7 @@ from grpo_plan.errors import DomainError, PilotError
 
 Floats = NDArray[np.float64]
 FEWEST_BLOCKS = 4
+LARGEST = 1e100  # its square does not overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class MeanGradientSquare:
         """Check the numbers."""
         if isinstance(self.value, bool) or not math.isfinite(self.value):
             raise DomainError(f"mean_gradient_square must be finite; got {self.value}.")
+        if max(abs(self.value), self.standard_error) > LARGEST:
+            raise DomainError(f"mean_gradient_square must be at most {LARGEST:g} in size; got {self.value:g}.")
         as_positive(self.standard_error, "standard_error of mean_gradient_square", allow_zero=True)
         if self.degrees_of_freedom is not None and self.degrees_of_freedom < 1:
             raise DomainError(f"degrees_of_freedom must be at least 1; got {self.degrees_of_freedom}.")
@@ -57,6 +60,7 @@ def mean_gradient_square(
         block_prompts: Prompts of each block, shape (B,), each at least 1.
 
     Raises:
+        DomainError: Other shapes, a block without a prompt, or numbers that are not finite.
         PilotError: Fewer than 4 blocks: no standard error.
 
     >>> gradients = np.eye(6) + 1.0          # six prompts, one a block
@@ -70,6 +74,15 @@ def mean_gradient_square(
     blocks = prompts.size
     if blocks < FEWEST_BLOCKS:
         raise PilotError(f"|E g|^2 needs at least {FEWEST_BLOCKS} blocks of prompts; got {blocks}. Use more prompts.")
+    if prompts.ndim != 1 or squares.shape != (blocks,) or gram.shape != (blocks, blocks):
+        raise DomainError(
+            f"block_gram, block_squares and block_prompts must be of shape (B, B), (B,) and (B,); got {gram.shape}, "
+            f"{squares.shape} and {prompts.shape}."
+        )
+    if not np.all((prompts >= 1.0) & np.isfinite(prompts)):
+        raise DomainError("block_prompts must be at least 1 in each block.")
+    if not (np.isfinite(gram).all() and np.isfinite(squares).all()) or np.abs(gram).max() > LARGEST:
+        raise DomainError(f"block_gram and block_squares must be finite and at most {LARGEST:g}.")
 
     def estimate(kept: NDArray[np.bool_]) -> float:
         count = float(prompts[kept].sum())
@@ -102,6 +115,8 @@ def noise_to_signal(
     t = signal.quantile(level)
     va, vb = (t * group_error) ** 2, (t * signal.standard_error) ** 2
     value = max(a / b - 1.0, 0.0) / n if b > 0.0 else None
+    if value is not None and not math.isfinite(value):
+        value = None
     # (a - x b)^2 <= va + x^2 vb for the ratio x = a / b
     lead, middle, rest = b * b - vb, a * b, a * a - va
     root = math.sqrt(max(middle * middle - lead * rest, 0.0))

@@ -11,7 +11,7 @@ from grpo_plan._validate import as_count, as_float_array, as_level, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.gradients import MeanGradientSquare
-from grpo_plan.planning.kappa_lines import PassMoments
+from grpo_plan.planning.kappa_lines import PassMoments, refuse_scale
 from grpo_plan.planning.kappa_measurement import KappaMeasurement, KappaStatus, Measured
 
 __all__ = ["KappaMeasurement", "KappaStatus", "Measured", "measure_kappa"]
@@ -50,10 +50,10 @@ def measure_kappa(
         PilotError: Fewer than 2 prompts, or every group is dead.
 
     >>> rng = np.random.default_rng(0)
-    >>> length = rng.gamma(2.0, size=300)
-    >>> m = measure_kappa({g: length * (1.0 + 9.0 / (g - 1)) for g in (4, 16)})
-    >>> round(m.ratio.value, 6), round(m.group_size().value, 6), m.status.name
-    (9.0, 4.0, 'OK')
+    >>> length, noise = rng.gamma(2.0, size=300), 9.0 * rng.gamma(2.0, size=300)
+    >>> m = measure_kappa({g: length + noise / (g - 1) for g in (4, 16)})
+    >>> print(m.group_size(), m.status.name)
+    3.99 [3.8, 4.21] OK
     """
     if not isinstance(squared_norms_by_group_size, Mapping) or len(squared_norms_by_group_size) < 2:
         raise DomainError("squared_norms_by_group_size must map two or more group sizes to numbers, e.g. 4 and 16.")
@@ -117,6 +117,7 @@ def measured(
             f"All {squared_norms.shape[0]} groups are dead: no gradient to measure. Use prompts that are neither "
             "always right nor always wrong, or larger groups."
         )
+    refuse_scale(squared_norms)
     return KappaMeasurement(
         group_sizes=group_sizes,
         squared_norms=squared_norms,

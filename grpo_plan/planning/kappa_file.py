@@ -12,7 +12,7 @@ import numpy as np
 
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
 from grpo_plan.planning.gradients import MeanGradientSquare
-from grpo_plan.planning.kappa_lines import PassMoments
+from grpo_plan.planning.kappa_lines import PassMoments, refuse_scale
 
 SCHEMA, KIND = 1, "kappa"
 AGREEMENT = 1e-6
@@ -110,6 +110,7 @@ def _fields_of(path: str | PathLike[str], body: dict[str, Any]) -> dict[str, Any
         _bad(path, "squared_norms must be finite, one row a prompt and one column a group size")
     if not norms.any():
         _bad(path, "all its groups are dead")
+    refuse_scale(norms)
     if not 0.0 < body["level"] < 1.0 or not 1 <= body["resamples"] <= MOST_RESAMPLES or body["seed"] < 0:
         _bad(path, "level, resamples or seed is out of range")
     passes, scored = (None if data[x] is None else np.array(data[x]) for x in ("passes", "scored"))

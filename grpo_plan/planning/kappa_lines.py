@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.errors import PilotError
+from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.pivot import Equation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+SAME = 1e-9  # relative differences up to this are rounding
+SMALLEST, LARGEST = 1e-100, 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,10 +64,36 @@ class Line:
         residual = np.linalg.svd(self.design)[0][:, 2:]
         off = values @ residual
         mean, covariance = off.mean(axis=0), np.atleast_2d(np.cov(off, rowvar=False)) / prompts
-        if not np.any(covariance):
-            return 1.0 if np.allclose(mean, 0.0) else 0.0
+        rounding = SAME * float(np.abs(values).max())
+        if np.sqrt(float(np.max(np.diag(covariance))) * prompts) <= rounding:
+            return 1.0 if np.all(np.abs(mean) <= rounding) else 0.0
         square = float(mean @ np.linalg.pinv(covariance) @ mean)
         return float(stats.f.sf(square * (prompts - free) / (free * (prompts - 1)), free, prompts - free))
+
+
+def proportional(per_prompt: Floats) -> bool:
+    """Whether slope and intercept of all prompts stand in one ratio, up to rounding: resamples then cannot differ.
+
+    >>> proportional(np.array([[1.0, 9.0], [2.0, 18.0]])), proportional(np.array([[1.0, 9.0], [2.0, 17.0]]))
+    (True, False)
+    """
+    intercept, slope = per_prompt.T
+    left, right = slope * intercept.mean(), intercept * slope.mean()
+    return bool(np.max(np.abs(left - right)) <= SAME * (np.abs(left).max() + np.abs(right).max()))
+
+
+def refuse_scale(squared_norms: Floats) -> None:
+    """Squares of the numbers must neither overflow nor vanish.
+
+    Raises:
+        DomainError: The largest lies outside 1e-100 to 1e100.
+    """
+    largest = float(np.abs(squared_norms).max())
+    if not SMALLEST <= largest <= LARGEST:
+        raise DomainError(
+            f"The largest squared norm must lie between {SMALLEST:g} and {LARGEST:g}; got {largest:g}. Give them in "
+            "other units: only their ratios count."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,14 @@ from grpo_plan.errors import PilotError
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.gradients import MeanGradientSquare, noise_to_signal
 from grpo_plan.planning.kappa_file import body_of, check, read, write
-from grpo_plan.planning.kappa_lines import Line, PassMoments, kappa_equation, moments_of_counts, ratio_equation
+from grpo_plan.planning.kappa_lines import (
+    Line,
+    PassMoments,
+    kappa_equation,
+    moments_of_counts,
+    proportional,
+    ratio_equation,
+)
 from grpo_plan.planning.pivot import Resampled, prompt_interval, quantiles, resample
 
 Floats = NDArray[np.float64]
@@ -29,6 +36,10 @@ class KappaStatus(Enum):
     """What limits a measurement; each member holds a sentence."""
 
     OK = "Both ends of the interval are measured."
+    NO_SPREAD = (
+        "The squared norms of all prompts stand in one ratio, so that resampling prompts shows no error: the limits "
+        "are not an interval. Give one number a prompt, as measured, of two or more prompts with a gradient."
+    )
     NO_INTERCEPT = (
         "The squared norms fall at least as fast as 1/(G-1): only noise is seen, and G* has a lower limit alone. "
         "Measure on more prompts."
@@ -221,6 +232,8 @@ class KappaMeasurement:
     def statuses(self) -> tuple[KappaStatus, ...]:
         """Everything that limits the measurement, gravest first; ``(KappaStatus.OK,)`` if nothing does."""
         found = []
+        if proportional(self._per_prompt):
+            found.append(KappaStatus.NO_SPREAD)
         if self.intercept.value is not None and self.intercept.value <= 0.0:
             found.append(KappaStatus.NO_INTERCEPT)
         elif self.ratio.high is None:

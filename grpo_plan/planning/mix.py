@@ -123,10 +123,10 @@ def plan_mix(
     )
     judge = MixWorth(estimator=advantage, group_size=g, objective=objective)
     table = laws.laws()
-    chosen, regret = least_regret(judge, table, limits.bounds, kappas)
+    chosen, regret, best_at = least_regret(judge, table, limits.bounds, kappas)
     rng = np.random.default_rng(seed)
-    draws, middle = laws.replicate(rng), kappas.middle
-    gain = float(judge.worth(table, chosen, middle) / judge.worth(table, limits.bounds.base, middle))
+    draws = laws.replicate(rng)
+    gain = float(judge.worth(table, chosen, best_at) / judge.worth(table, limits.bounds.base, best_at))
     return Mix(
         objective=objective,
         estimator=estimator,
@@ -134,8 +134,9 @@ def plan_mix(
         prompts_per_step=prompts_per_step,
         steps=steps,
         kappa=kappas,
+        best_at_kappa=best_at,
         method=laws.method,
-        strata=_strata(judge, laws, limits, chosen, middle),
+        strata=_strata(judge, laws, limits, chosen, best_at),
         kl=divergence(chosen, limits.bounds.base),
         max_kl=limits.bounds.max_kl,
         binding=limits.binding(chosen),
@@ -144,9 +145,9 @@ def plan_mix(
             for k in sorted({kappas.low, kappas.high})
         ),
         worst_regret=regret,
-        optimism=optimism_of(judge, gain, laws.split(rng), chosen, limits.bounds, middle),
-        frontier=frontier(judge, table, limits.bounds, middle),
-        corner=corner_of(judge, table, limits.names, limits.bounds.base, middle),
+        optimism=optimism_of(judge, gain, laws.split(rng), chosen, limits.bounds, best_at),
+        frontier=frontier(judge, table, limits.bounds, best_at, chosen),
+        corner=corner_of(judge, table, limits.names, limits.bounds.base, best_at),
         dead_before=dead_of(laws.strata, limits.bounds.base),
         dead_after=dead_of(laws.strata, chosen),
         dropping=effect_of_dropping(fit, g, level, visits=as_count(visits, "visits")),

@@ -23,7 +23,7 @@ class MixedStratum:
         cap: Largest share allowed, by its cap and the epochs.
         pool: Prompts to draw from; None if unknown.
         epochs: Times that the run draws each prompt of the pool in the planned mix; None without steps and pool.
-        progress: Progress of a group of this stratum against one of the mix of now, at the middle of the kappa range.
+        progress: Progress of a group of this stratum against one of the mix of now, at `Mix.best_at_kappa`.
     """
 
     law: StratumLaw
@@ -51,7 +51,7 @@ class MixPoint:
     Attributes:
         max_kl: The bound in nats; None for no bound.
         kl: What is used of it.
-        gain: Progress against the mix of now, at the middle of the kappa range.
+        gain: Progress against the mix of now, at `Mix.best_at_kappa`.
         shares: The mix.
     """
 
@@ -81,6 +81,8 @@ class Mix:
         prompts_per_step: Groups of a step; None if not given.
         steps: Steps of the run; None if not given.
         kappa: The range planned for.
+        best_at_kappa: Kappa of that range at which this mix is the best within its bounds; progress of the strata,
+            optimism, frontier and corner are at this kappa.
         method: How strata are judged: ``"named"``, ``"posterior"`` or ``"halves"``.
         strata: Before and after.
         kl: KL divergence of the mix from the one of now, in nats.
@@ -88,9 +90,9 @@ class Mix:
         binding: What limits the mix, in words.
         gains: At the low and the high end of kappa (one if measured).
         worst_regret: Largest shortfall over the kappa range from the mix that is best at that kappa.
-        optimism: Gain at the middle kappa less that of mixes chosen on half of the prompts and judged on the others:
+        optimism: Gain at `best_at_kappa` less that of mixes chosen on half of the prompts and judged on the others:
             what it owes to choosing and judging on the same prompts.
-        frontier: Gain at other KL bounds.
+        frontier: The best mix at other KL bounds; at its own bound this mix.
         corner: Answer without any bound.
         dead_before: Dead fraction of the mix of now.
         dead_after: Dead fraction of the planned mix.
@@ -108,6 +110,7 @@ class Mix:
     prompts_per_step: int | None
     steps: int | None
     kappa: KappaRange
+    best_at_kappa: float
     method: str
     strata: tuple[MixedStratum, ...]
     kl: float

@@ -120,14 +120,15 @@ def optimism_of(judge: MixWorth, gain: float, pairs: Floats, chosen: Floats, bou
     return gain - float(np.mean(found)) if found else 0.0
 
 
-def frontier(judge: MixWorth, laws: Floats, bounds: MixBounds, kappa: float) -> tuple[MixPoint, ...]:
-    """The best mix at several KL bounds, those that floors, caps and epochs allow."""
+def frontier(judge: MixWorth, laws: Floats, bounds: MixBounds, kappa: float, chosen: Floats) -> tuple[MixPoint, ...]:
+    """The best mix at several KL bounds, those that floors, caps and epochs allow; at its own bound the chosen one."""
     now = float(judge.worth(laws, bounds.base, kappa))
     least = divergence(nearest_mix(bounds), bounds.base)
     allowed = sorted({k for k in (*FRONTIER_KL, bounds.max_kl, np.inf) if k >= least})
     points = []
     for limit in allowed:
-        shares = judge.best(laws, replace(bounds, max_kl=limit), kappa).shares
+        own = limit == bounds.max_kl
+        shares = chosen if own else judge.best(laws, replace(bounds, max_kl=limit), kappa).shares
         points.append(
             MixPoint(
                 max_kl=limit if np.isfinite(limit) else None,
@@ -152,8 +153,12 @@ def corner_of(judge: MixWorth, laws: Floats, names: tuple[str, ...], base: Float
     )
 
 
-def least_regret(judge: MixWorth, laws: Floats, bounds: MixBounds, kappas: KappaRange) -> tuple[Floats, float]:
-    """Of the mixes that are best at some kappa of the range, the one of least worst regret (theory.md, eq. 28)."""
+def least_regret(judge: MixWorth, laws: Floats, bounds: MixBounds, kappas: KappaRange) -> tuple[Floats, float, float]:
+    """Of the mixes that are best at some kappa of the range, the one of least worst regret (theory.md, eq. 28).
+
+    Returns:
+        Shares, their worst regret, and the kappa at which they are best; the middle one where kappa plays no part.
+    """
     grid = np.unique(kappas.grid()[:: max(1, (kappas.grid().size - 1) // (KAPPA_POINTS - 1))])
     if judge.objective != "signal":
         grid = grid[:1]
@@ -163,8 +168,8 @@ def least_regret(judge: MixWorth, laws: Floats, bounds: MixBounds, kappas: Kappa
             "No mix can be planned: every group of every stratum would be dead. Use other prompts, or a larger G."
         )
     if judge.objective != "signal":
-        return candidates[0].shares, 0.0
+        return candidates[0].shares, 0.0, kappas.middle
     worth = np.array([[float(judge.worth(laws, c.shares, float(k))) for k in grid] for c in candidates])
     regret = (1.0 - worth / np.array([c.value for c in candidates])).max(axis=1)
     best = int(np.argmin(regret))
-    return candidates[best].shares, max(0.0, float(regret[best]))
+    return candidates[best].shares, max(0.0, float(regret[best])), float(grid[best])

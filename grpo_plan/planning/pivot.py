@@ -21,6 +21,7 @@ DECADES = 5.0
 BISECTIONS = 25
 CHUNK = 4_000_000
 MORE_OF_THE_EXTREME = 2
+ROUNDING = 1e-14  # of the largest value of a column
 FAR = 1e9  # times the scale: beyond it the interval counts as open
 
 
@@ -48,20 +49,25 @@ class Resampled:
 def resample(values: Floats, resamples: int, rng: np.random.Generator) -> Resampled:
     """Means and covariances of resampled prompts; ``values`` has one row a prompt, shape (M, k), M at least 2."""
     count, width = values.shape
-    products = (values[:, :, None] * values[:, None, :]).reshape(count, width * width)
-    means, seconds = [values.mean(axis=0)[None]], [products.mean(axis=0)[None]]
+    centre = values.mean(axis=0)
+    centred = values - centre
+    centred[np.abs(centred) <= ROUNDING * np.abs(values).max(axis=0)] = 0.0  # prompts that agree have no spread at all
+    products = (centred[:, :, None] * centred[:, None, :]).reshape(count, width * width)
+    means, seconds = [np.zeros((1, width))], [products.mean(axis=0)[None]]
     left = resamples
     while left > 0:
         rows = min(left, max(1, CHUNK // count))
         drawn = rng.integers(0, count, size=(rows, count)) + count * np.arange(rows)[:, None]
         weights = np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count) / count
-        means.append(weights @ values)
+        means.append(weights @ centred)
         seconds.append(weights @ products)
         left -= rows
     mean = np.concatenate(means)
     second = np.concatenate(seconds).reshape(-1, width, width)
     covariance = (second - mean[:, :, None] * mean[:, None, :]) / (count - 1)
-    return Resampled(means=mean, covariances=covariance)
+    diagonal = np.arange(width)
+    covariance[:, diagonal, diagonal] = np.maximum(covariance[:, diagonal, diagonal], 0.0)  # rounding
+    return Resampled(means=mean + centre, covariances=covariance)
 
 
 def pivot_interval(
