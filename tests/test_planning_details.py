@@ -411,6 +411,15 @@ def test_max_dead_says_when_the_pilot_does_not_make_sure(example_fit: PassRateFi
     assert none.would_change == f"a limit of {d.value:.4f} or more."
 
 
+def test_mixed_groups_says_that_two_or_three_is_no_news(example_fit: PassRateFit) -> None:
+    for sizes, c0, said in (([2, 4], 0.0, True), ([3, 4], 0.0, True), ([4, 8], 0.0, False), ([2, 4], 0.1, False)):
+        plan = plan_group_size(
+            example_fit, budget=BUDGET, group_sizes=sizes, objective="mixed-groups", cost=CostModel(prompt_rollouts=c0)
+        )
+        assert plan.recommended.design.group_size == sizes[0]
+        assert ("2 or 3 for every pilot" in plan.pick.comment) == said
+
+
 class Row:
     """A design of which only the group size and the regret matter."""
 
@@ -535,6 +544,22 @@ def test_laws_of_pilots_with_unequal_rollouts_use_the_prompts_with_enough() -> N
     assert laws[4] == pytest.approx(0.8 * full.group_pmf(4) + 0.2 * np.array([0.0, 0.5, 0.0, 0.0, 0.5]))
 
 
+@pytest.mark.parametrize("rates", [[0.1, 0.5, 0.9], [0.02, 0.3, 0.35, 0.8]])
+def test_laws_beyond_the_pilot_are_near_the_truth_end_by_end(rates: list[float]) -> None:
+    """Pass rates of few values, which no smooth distribution fits: groups of 12 and 16 from 8 rollouts."""
+    from scipy.stats import binom
+
+    k = np.concatenate(
+        [np.repeat(np.arange(9), np.round(20_000 * binom.pmf(np.arange(9), 8, p)).astype(int)) for p in rates]
+    )
+    fit = fit_pass_rates(gp.Pilot.from_counts(k, 8))
+    for g, law in fit.group_pmfs([12, 16]).items():
+        truth = np.mean([binom.pmf(np.arange(g + 1), g, p) for p in rates], axis=0)
+        assert np.abs(law - truth).max() < 0.005
+        d = fit.dead(g)
+        assert (law[0], law[-1]) == pytest.approx((d.all_fail, d.all_pass))
+
+
 # --- page and JSON -------------------------------------------------------------------------------------------------
 
 
@@ -588,10 +613,27 @@ def test_every_size_that_the_page_speaks_of_has_a_row(run: Run, example_file: An
     assert not any(line.startswith("48 ") for line in page)
 
 
-def test_json_tells_the_pick_from_the_least_regret(run: Run, example_file: Any) -> None:
-    body = document(run("plan", example_file, "--rollouts-per-step", 4096, "--group-sizes", "7,8", "--json"))
-    regret = {row["group_size"]: row["signal"]["worst_regret"] for row in body["frontier"]}
-    assert body["least_regret_group_size"] == min(regret, key=lambda g: regret[g])
+def test_a_rounder_pick_is_told_from_the_least_regret(run: Run, example_file: Any, example_fit: PassRateFit) -> None:
+    """Over kappa 3 to 30 G = 7 loses 1.1 % at worst and G = 8 loses 1.8 %: 8 is picked, as the rounder number."""
+    words = ["--rollouts-per-step", 20_160, "--group-sizes", "2,7,8,32", "--kappa", "3:30"]
+    plan = plan_group_size(
+        example_fit, budget=Budget(rollouts_per_step=20_160), group_sizes=[2, 7, 8, 32], kappa=(3.0, 30.0)
+    )
+    assert (plan.least_regret.design.group_size, plan.recommended.design.group_size) == (7, 8)
+    body = document(run("plan", example_file, *words, "--json"))
+    assert (body["least_regret_group_size"], body["recommended"]["group_size"]) == (7, 8)
+    page = " ".join(run("plan", example_file, *words).out.split())
+    assert "at most 2% of the progress that the best G of the table makes within the budget" in page
+    assert "G = 8 instead of 7: a rounder number, at a cost of at most 1 point" in page
+
+
+def test_costs_on_the_page_have_limits_in_order(run: Run, example_file: Any) -> None:
+    words = ["--rollouts-per-step", 2048, "--group-sizes", "8", "--refill", "--pass-tokens", 400, "--fail-tokens", 900]
+    page = " ".join(run("plan", example_file, *words).out.split())
+    found = re.search(r"a step takes ([\d,.]+) \(([\d,.]+) to ([\d,.]+)\) response tokens", page)
+    assert found
+    value, low, high = (float(x.replace(",", "")) for x in found.groups())
+    assert low < value < high
 
 
 def test_refill_on_the_page(run: Run, example_file: Any, example_fit: PassRateFit) -> None:
@@ -667,6 +709,15 @@ def test_options_of_the_trainer_reach_the_block(run: Run, example_file: Any) -> 
     assert settings["max_completion_length"] == 777
     assert 4 * 8 * settings["gradient_accumulation_steps"] == 1024
     assert all(check["satisfied"] for check in trainer["checks"])
+
+
+def test_a_plan_with_refill_gives_a_block_with_refill(run: Run, example_file: Any) -> None:
+    words = ["--rollouts-per-step", 1024, "--group-sizes", "8", "--trainer", "ms-swift", "--json"]
+    plain, refilled = (
+        document(run("plan", example_file, *words, *more))["trainer"]["settings"] for more in ([], ["--refill"])
+    )
+    assert refilled["dynamic_sample"] is True
+    assert not plain.get("dynamic_sample", False)
 
 
 def test_the_machine_shapes_the_design(run: Run, example_file: Any) -> None:
