@@ -733,17 +733,3 @@ def test_the_version_of_the_trainer_shapes_the_design(run: Run, example_file: An
     for version, prompts in (("0.16", 63), ("0.21", 60)):
         best = document(run("plan", example_file, *words, "--trainer-version", version))["recommended"]
         assert best["prompts_per_step"] == prompts
-
-
-def test_a_pilot_at_two_temperatures_gives_the_block_none() -> None:
-    from grpo_plan.cli.trainer_options import _temperature_of
-
-    class At:
-        def __init__(self, *temperatures: float) -> None:
-            pilot = type("P", (), {"temperatures": temperatures})
-            self.fit = type("F", (), {"pilot": pilot})
-
-    assert _temperature_of(At(0.7)) == 0.7  # type: ignore[arg-type]
-    assert _temperature_of(At(0.7, 1.0)) is None  # type: ignore[arg-type]
-    assert _temperature_of(At(0.0)) is None  # type: ignore[arg-type]
-    assert _temperature_of(At()) is None  # type: ignore[arg-type]
