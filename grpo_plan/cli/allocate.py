@@ -15,6 +15,7 @@ from grpo_plan.cli.common import (
     OutputFormat,
     PilotRequest,
     console,
+    count_option,
     parse_whole,
     print_table,
     reads_pilot,
@@ -43,8 +44,8 @@ def allocate(
         str | None, typer.Option(metavar="N", help="Rollouts for all prompts together. Default: 8 a prompt.")
     ] = None,
     estimator: Annotated[str, typer.Option(help="rloo or dr_grpo (least variance), or knapsack (value).")] = "knapsack",
-    low: Annotated[int, typer.Option(help="Fewest rollouts of a prompt.")] = 3,
-    high: Annotated[int, typer.Option(help="Most rollouts of a prompt.")] = 16,
+    low: Annotated[int, count_option("Fewest rollouts of a prompt.")] = 3,
+    high: Annotated[int, count_option("Most rollouts of a prompt.")] = 16,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Counts per prompt: .jsonl or .csv, or - for stdout as JSONL.")
     ] = None,
@@ -60,6 +61,8 @@ def allocate(
     from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.planning.allocation import allocate_rollouts
 
+    if output == "-" and (json or format is OutputFormat.JSON):
+        raise DomainError("--output - writes counts to stdout, and --json its answer. Give a file, or one of them.")
     target = None if output in (None, "-") else _target(str(output), request)
     pilot = request.read()
     total = 8 * pilot.prompts if rollouts is None else parse_whole(rollouts, "--rollouts")

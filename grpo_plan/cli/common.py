@@ -190,6 +190,25 @@ def parse_whole(text: str, name: str) -> int:
     raise DomainError(f"{name} must be a whole number, e.g. 2000000 or 2e6; got {text!r}.")
 
 
+def whole(text: str | int) -> int:
+    """Parser of an option: a whole number as people write it.
+
+    >>> whole("1e3"), whole(8)
+    (1000, 8)
+    """
+    if isinstance(text, int):
+        return text
+    try:
+        return parse_whole(text, "it")
+    except DomainError:
+        raise typer.BadParameter(f"must be a whole number, e.g. 8 or 1e3; got {one_line(text)[:40]!r}.") from None
+
+
+def count_option(help_text: str, metavar: str = "N") -> Any:
+    """An option that takes a whole number."""
+    return typer.Option(parser=whole, metavar=metavar, help=help_text)
+
+
 def parse_population(text: str) -> str | int:
     """``sample``, ``census`` or a number of prompts.
 

@@ -155,6 +155,8 @@ def _read(source: str) -> dict[str, Any]:
     import json
 
     name = "stdin" if source == "-" else source
+    if source != "-" and Path(source).exists() and not Path(source).is_file():
+        raise PlanFormatError(f"{name} is no regular file. Give the output of: grpo-plan plan --json.")
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         document = json.loads(raw.decode("utf-8-sig"))

@@ -13,6 +13,7 @@ from grpo_plan.cli.common import (
     LevelOption,
     OutputFormat,
     PilotRequest,
+    count_option,
     optional_whole,
     parse_whole,
     reads_pilot,
@@ -40,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def mix(
     request: PilotRequest,
-    group_size: Annotated[int, typer.Option(help="Rollouts per prompt, G.")] = 8,
+    group_size: Annotated[int, count_option("Rollouts per prompt, G.")] = 8,
     buckets: Annotated[
         bool, typer.Option("--buckets", help="Mix hard, middle and easy prompts instead of named strata.")
     ] = False,
@@ -66,9 +67,9 @@ def mix(
     data_prompts: Annotated[Whole, typer.Option(metavar="N", help="Prompts in all. Default: the pilot's.")] = None,
     pool: Annotated[Many, typer.Option(metavar="NAME=N", help="Prompts of a stratum; give all of them.")] = None,
     max_epochs: Annotated[float | None, typer.Option(help="Times that the run may draw a prompt.")] = None,
-    visits: Annotated[int, typer.Option(help="Later visits of prompts that would be dropped.")] = 4,
+    visits: Annotated[int, count_option("Later visits of prompts that would be dropped.")] = 4,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it: .png, .svg or .pdf.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the resampling behind the intervals.")] = 0,
+    seed: Annotated[int, count_option("Of the resampling behind the intervals.")] = 0,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,

@@ -13,6 +13,7 @@ from grpo_plan.cli.common import (
     OutputFormat,
     PilotRequest,
     console,
+    count_option,
     optional_whole,
     parse_group_sizes,
     percent,
@@ -36,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 def pilot_size(
     request: PilotRequest,
-    group_size: Annotated[int, typer.Option(help="Group size whose dead fraction is wanted.")] = 16,
+    group_size: Annotated[int, count_option("Group size whose dead fraction is wanted.")] = 16,
     half_width: Annotated[float, typer.Option(help="Half of the wanted width of its interval.")] = 0.03,
     beta: Annotated[
         str | None, typer.Option(metavar="A,B", help="Shapes of a Beta to expect, instead of a first pilot.")

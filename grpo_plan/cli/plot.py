@@ -11,6 +11,7 @@ from grpo_plan.cli.common import (
     LevelOption,
     PilotRequest,
     PopulationOption,
+    count_option,
     parse_population,
     reads_pilot,
     tell,
@@ -30,7 +31,7 @@ def plot(
     request: PilotRequest,
     output: Annotated[str, typer.Option("--output", "-o", help="Picture to write: .png, .svg or .pdf.")] = "pilot.png",
     kind: Annotated[str, typer.Option(help="both, dead (dead fraction against G) or pass-rates.")] = "both",
-    max_group_size: Annotated[int, typer.Option(help="Largest G shown.")] = 64,
+    max_group_size: Annotated[int, count_option("Largest G shown.")] = 64,
     population: PopulationOption = "sample",
     level: LevelOption = 0.95,
 ) -> None:

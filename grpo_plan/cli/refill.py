@@ -13,6 +13,7 @@ from grpo_plan.cli.common import (
     OutputFormat,
     PilotRequest,
     PopulationOption,
+    count_option,
     optional_whole,
     parse_population,
     parse_whole,
@@ -39,7 +40,7 @@ def register(app: typer.Typer) -> None:
 def refill(
     request: PilotRequest,
     prompts_per_step: Annotated[str, typer.Option(metavar="N", help="Mixed groups that a step trains on.")],
-    group_size: Annotated[int, typer.Option(metavar="G", help="Rollouts per prompt.")],
+    group_size: Annotated[int, count_option("Rollouts per prompt.", "G")],
     batch_multiplier: Annotated[
         float | None, typer.Option(help="Prompts of a generation batch over the prompts per step.")
     ] = None,
@@ -54,9 +55,10 @@ def refill(
         Whole, typer.Option(metavar="P", help="Prompts of the data set, each drawn once a pass.")
     ] = None,
     max_group_size: Annotated[
-        int | None, typer.Option(help="Most rollouts of a prompt in adaptive sampling. Default: 2 G.")
+        int | None,
+        count_option("Most rollouts of a prompt in adaptive sampling. Default: 2 G."),
     ] = None,
-    round_size: Annotated[int, typer.Option(help="Rollouts that adaptive sampling draws at a time.")] = 1,
+    round_size: Annotated[int, count_option("Rollouts that adaptive sampling draws at a time.")] = 1,
     population: PopulationOption = "sample",
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,

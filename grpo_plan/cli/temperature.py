@@ -13,6 +13,7 @@ from grpo_plan.cli.common import (
     LevelOption,
     OutputFormat,
     PilotRequest,
+    count_option,
     parse_whole,
     reads_pilot,
     tell,
@@ -44,7 +45,7 @@ def temperature(
     dead_counts: Annotated[
         Repeated, typer.Option(metavar="T=DEAD/GROUPS", help="Dead groups of one temperature, instead of pilots.")
     ] = None,
-    group_size: Annotated[int, typer.Option(help="Group size whose dead groups are compared.")] = 8,
+    group_size: Annotated[int, count_option("Group size whose dead groups are compared.")] = 8,
     baseline: Annotated[
         float | None, typer.Option(metavar="T", help="Temperature compared with. Default: the one nearest 1.")
     ] = None,

@@ -23,7 +23,7 @@ def assumptions(
     if measurement is not None:
         known = "unknown" if kappas.value is None else f"{kappas.value:.3g}"
         ends = measurement.kappa_for(fit)
-        high = "no upper limit" if ends.high is None else f"{ends.high:.3g}"
+        high = f"no upper limit: planned up to {kappas.high:.3g}" if ends.high is None else f"{ends.high:.3g}"
         notes.append(
             f"kappa {known} [{ends.low:.3g}, {high}]: the gradients of {measurement.prompts:,} prompts, with this "
             f"pilot's pass rates.{_other_prompts(measurement, ends)} It changes with the policy."
@@ -50,7 +50,7 @@ def assumptions(
         "The upper end of the flat range is optimistic: in measured training of a small model large G did worse than "
         "predicted."
     )
-    notes.append("The plan is for the current policy: pass rates move, so pilot again every 100 steps or so.")
+    notes.append("The plan is for the current policy: pass rates move, so pilot again every 50 steps or so.")
     notes.append(
         "Prompts of a step are drawn at random from the pilot's population; rollouts of a prompt are independent."
     )

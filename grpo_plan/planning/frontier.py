@@ -134,11 +134,12 @@ def _accepted(
         most = f"the budget allows {design.prompts_per_step:,}."
         return None, f"{rules.name}: G = {size} needs a multiple of {multiple:,} prompts a step; {most}"
     if prompts != design.prompts_per_step:
+        binding = solved.binding  # what one more step of the trainer's multiple would break
         solved = solve_design(replace(budget, prompts_per_step=prompts), cost, content)
         if solved.design is None:
             return None, f"{rules.name}: {solved.advice}"
-    assert_design = solved.design or design
-    failed = [check for check in rules.checks(assert_design) if not check.satisfied]
+        solved = replace(solved, binding=solved.binding or binding)
+    failed = [check for check in rules.checks(solved.design or design) if not check.satisfied]
     if failed:
         return None, f"{rules.name}: G = {size} breaks {failed[0].rule} ({failed[0].detail})."
     return solved, ""

@@ -15,6 +15,7 @@ from grpo_plan.planning.gradients import MeanGradientSquare
 from grpo_plan.planning.kappa_lines import PassMoments, refuse_scale
 
 SCHEMA, KIND = 1, "kappa"
+LARGEST_FILE = 1 << 30
 AGREEMENT = 1e-6
 MOST_RESAMPLES = 1_000_000
 
@@ -59,6 +60,9 @@ def write(path: str | PathLike[str], body: dict[str, Any]) -> None:
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
     """Fields of a `KappaMeasurement`, checked."""
+    file = Path(path)
+    if file.exists() and (not file.is_file() or file.stat().st_size > LARGEST_FILE):
+        _bad(path, "it is no regular file, or too large")
     try:
         body = json.loads(
             Path(path).read_text(encoding="utf-8"), parse_constant=lambda word: _bad(path, f"it holds {word}")

@@ -250,5 +250,5 @@ def _assumptions(
         f"Limits of the gain come from {replicates} pilots resampled over prompts, this mix kept.{smooth} Those of "
         "dead fractions hold for any distribution."
     )
-    notes.append("The plan is for the current policy: pass rates move, so plan again after 100 steps or so.")
+    notes.append("The plan is for the current policy: pass rates move, so plan again after 50 steps or so.")
     return tuple(notes)

@@ -13,6 +13,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.fitting.estimates import Limits
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Alternative, PlannedDesign
 from grpo_plan.planning.signal import FLAT_SHARE, KappaRange
 
@@ -176,7 +177,7 @@ def _kappas_that_keep(best: PlannedDesign, frontier: Sequence[PlannedDesign], ka
     row = table[next(i for i, p in enumerate(frontier) if p is best)]
     good = grid[row >= FLAT_SHARE]
     if good.size == grid.size:
-        return f"no kappa of the range; G = {size} is within 10 % of the best at all of them."
+        return f"nothing in this range: G = {size} is within 10 % of the best at every kappa of it."
     if good.size == 0:
         return f"a measured kappa; G = {size} is within 10 % of the best at none of the range."
     edges = []
@@ -241,6 +242,13 @@ def _mixed_groups(frontier: Sequence[PlannedDesign], prompt_cost: float, limited
     )
 
 
+def _far(planned: PlannedDesign) -> str:
+    """Said of a pick that rests on what the pilot did not see."""
+    if planned.dead.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH):
+        return f" It rests on pass rates that the pilot does not show ({planned.dead.status.name})."
+    return ""
+
+
 def _coverage(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternative:
     hard, least, before = limits.hard_below, limits.min_coverage, None
     what = f"a prompt with p < {hard:g} shows a pass in its group with chance"
@@ -254,7 +262,8 @@ def _coverage(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternati
             return Alternative(
                 objective="coverage",
                 planned=planned,
-                comment=f"Smallest of these group sizes at which {what} of at least {least:g}: {planned.coverage:.3f}.",
+                comment=f"Smallest of these group sizes at which {what} of at least {least:g}: "
+                f"{planned.coverage:.3f}.{_far(planned)}",
                 runner_up=frontier[i + 1].design.group_size if i + 1 < len(frontier) else None,
                 would_change=f"{change}, or another line between hard and easy (--hard-below).",
             )
@@ -281,7 +290,7 @@ def _rare_mode(frontier: Sequence[PlannedDesign], limits: Limitings) -> Alternat
         planned=best,
         comment=f"Fewest groups that are mixed but miss a mode of {limits.rare_share:g} of the right answers: "
         f"{best.rare_mode_miss:.3f}. Most miss it at G = {worst.design.group_size} ({worst.rare_mode_miss:.3f}): such "
-        "groups push the rare answers down.",
+        f"groups push the rare answers down.{_far(best)}",
         flat_range=(min(close), max(close)),
         runner_up=ranked[1].design.group_size if len(ranked) > 1 else None,
         would_change="the share of the rare mode (--rare-share): its risk rises with G, then falls.",

@@ -202,7 +202,11 @@ class Plan:
         steps = "" if design.steps is None else f", {design.steps:,} steps"
         low, high = self.flat_range
         known = "unknown" if d.value is None else f"{d.value:.3f}"
-        ends = "the measured kappa" if self.kappa.measured else f"kappa from {self.kappa.low:g} to {self.kappa.high:g}"
+        ends = (
+            f"kappa {self.kappa.value:.3g}"
+            if self.kappa.measured
+            else f"kappa from {self.kappa.low:g} to {self.kappa.high:g}"
+        )
         return "\n".join(
             (
                 f"G = {design.group_size}, {design.prompts_per_step:,} prompts a step{steps} (by {self.objective})",
