@@ -73,7 +73,7 @@ def test_every_json_key_is_documented(example_file: Path) -> None:
     refilled = ["--prompts-per-step", "32", "--group-size", "8", "--max-rounds", "3", "--data-prompts", "999"]
     commands = (
         ["fit", example],
-        ["plan", example, "--rollouts-per-step", "512", "--trainer", "trl"],
+        ["plan", example, "--rollouts-per-step", "512", "--group-sizes", "4,8", "--trainer", "trl"],
         ["mix", example, "--buckets"],
         ["allocate", example],
         ["refill", example, *refilled, "--steps", "9"],

@@ -449,7 +449,7 @@ def test_usage_errors_are_one_line(run: Run) -> None:
         (("--trainer", "trl"), 2, "emit needs a plan, or --group-size and --prompts-per-step."),
         (("plan.json", "--trainer", "trl", *design), 2, "got both"),
         (("missing.json", "--trainer", "trl"), 1, "missing.json cannot be read"),
-        ((".", "--trainer", "trl"), 1, ". cannot be read"),
+        ((".", "--trainer", "trl"), 1, ". is no regular file"),
         ((*design, "--trainer", "tlr"), 2, "trainer must be one of"),
         ((*design, "--trainer", "trl", "--trainer-version", "0.1"), 2, "TRL 0.1 is too old"),
         ((*design, "--trainer", "trl", "--gpus", 0), 2, "gpus must be at least 1"),

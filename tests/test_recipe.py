@@ -164,7 +164,7 @@ def test_keys_that_are_said_to_exist_change_the_block(name: str) -> None:
         assert keys.cap or not keys.stops
 
 
-@pytest.mark.parametrize("name", NOT_REFILLING)
+@pytest.mark.parametrize("name", sorted(NOT_REFILLING))
 def test_a_plan_with_refill_is_refused_before_the_pilot_is_read(run: Run, name: str) -> None:
     answer = run("plan", "missing.jsonl", *BUDGET, "--refill", "--trainer", name)
     assert (answer.code, answer.err.count("\n")) == (2, 1)
