@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from grpo_plan._validate import as_count, require
 from grpo_plan.costs.amounts import Cost
@@ -263,8 +264,15 @@ class CostModel:
             "gpu_hours": hours,
             "usd": _times(self.usd_per_gpu_hour, hours),
         }
-        missing = {unit: text for unit in values if values[unit] is None and (text := self.needs(unit))}
+        unknown = tuple(unit for unit in values if values[unit] is None)
+        missing = dict(_missing(self, unknown)) if unknown else {}
         return Cost(**values, missing=missing)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)
+def _missing(model: CostModel, unknown: tuple[str, ...]) -> dict[str, str]:
+    """What is missing for each unit that a model cannot tell; the same for every group size."""
+    return {unit: text for unit in unknown if (text := model.needs(unit))}
 
 
 def _mixed(content: GroupContent, at: str) -> float:
