@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -421,3 +422,11 @@ def test_a_step_that_noise_does_not_dominate_is_said(example_fit: PassRateFit) -
 def test_what_is_no_kappa(example_fit: PassRateFit, kappa: object) -> None:
     with pytest.raises(DomainError, match="kappa must be a number, a pair"):
         plan_group_size(example_fit, budget=BUDGET, kappa=kappa)  # type: ignore[arg-type]
+
+
+def test_a_plan_survives_a_pickle(example_fit: PassRateFit) -> None:
+    plan = plan_group_size(example_fit, budget=BUDGET, group_sizes=[4, 8, 16])
+    before = plan.progress_limits(plan.frontier[2], plan.kappa.low)
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.progress_limits(again.frontier[2], again.kappa.low) == before
+    assert str(again) == str(plan)

@@ -168,7 +168,7 @@ class Plan:
 
         ``(1, 1)`` for the best itself.
         """
-        key = self._index[id(planned)], float(kappa)
+        key = self._index[planned.design.group_size], float(kappa)
         if key not in self._limits:
             self._limits[key] = progress_limits(
                 self.fit,
@@ -185,11 +185,11 @@ class Plan:
     def progress_at(self, planned: PlannedDesign, kappa: float) -> float:
         """A design's progress relative to the best design, in [0, 1], at a kappa of ``sensitivity``."""
         column = [answer.kappa for answer in self.sensitivity].index(float(kappa))
-        return self._shares[self._index[id(planned)]][column]
+        return self._shares[self._index[planned.design.group_size]][column]
 
     @cached_property
     def _index(self) -> dict[int, int]:
-        return {id(planned): i for i, planned in enumerate(self.frontier)}
+        return {planned.design.group_size: i for i, planned in enumerate(self.frontier)}
 
     @cached_property
     def _limits(self) -> dict[tuple[int, float], Limits]:
