@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._validate import as_float_array
 from grpo_plan.errors import DomainError, PilotError
+from grpo_plan.provenance import Provenance
 
 DENSE_CELLS = 4_000_000
 MAX_ROLLOUTS_PER_PROMPT = 10_000_000
@@ -57,6 +58,7 @@ class Pilot:
         fail_tokens: The same of its wrong rollouts.
         dropped: What was read and left out, by reason, in rows (``prompts_...`` counts prompts).
         notes: How the source was read, one sentence each.
+        provenance: What was read: format, files, groups, steps; and whether dead groups are missing.
     """
 
     successes: NDArray[np.int64]
@@ -69,6 +71,7 @@ class Pilot:
     fail_tokens: NDArray[np.float64] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
 
     @classmethod
     def from_counts(
@@ -84,6 +87,7 @@ class Pilot:
         fail_tokens: ArrayLike | None = None,
         dropped: Mapping[str, int] | None = None,
         notes: tuple[str, ...] = (),
+        provenance: Provenance | None = None,
     ) -> Pilot:
         """A pilot from k and n of each prompt.
 
@@ -99,6 +103,7 @@ class Pilot:
             fail_tokens: Mean length of wrong rollouts, shape (M,), NaN where unknown.
             dropped: Rows already left out, by reason.
             notes: How the source was read.
+            provenance: What was read.
 
         Raises:
             PilotError: k > n, a negative or fractional count, a negative length in tokens, arrays of other lengths, or
@@ -147,7 +152,14 @@ class Pilot:
             "fail_tokens": _lengths(fail_tokens, "fail_tokens", k.size),
         }
         kept = {name: _lock(c[keep]) if c is not None else None for name, c in columns.items()}
-        return cls(successes=_lock(k[keep]), rollouts=_lock(n[keep]), dropped=lost, notes=tuple(notes), **kept)
+        return cls(
+            successes=_lock(k[keep]),
+            rollouts=_lock(n[keep]),
+            dropped=lost,
+            notes=tuple(notes),
+            provenance=provenance or Provenance(),
+            **kept,
+        )
 
     def __repr__(self) -> str:
         """Size and mean, not the arrays."""
@@ -155,6 +167,11 @@ class Pilot:
             f"Pilot(prompts={self.prompts}, total_rollouts={self.total_rollouts}, "
             f"mean_pass_rate={self.mean_pass_rate:.4f}, dropped={dict(self.dropped)})"
         )
+
+    @property
+    def filtered(self) -> str | None:
+        """Why dead groups are missing from the source, or None if it holds all groups."""
+        return self.provenance.filtered
 
     @property
     def prompts(self) -> int:
@@ -232,7 +249,12 @@ class Pilot:
         columns: dict[str, Any] = {name: getattr(self, name) for name in PER_PROMPT}
         parts = {name: column[rows] if column is not None else None for name, column in columns.items()}
         return Pilot.from_counts(
-            self.successes[rows], self.rollouts[rows], **parts, dropped=self.dropped, notes=self.notes
+            self.successes[rows],
+            self.rollouts[rows],
+            **parts,
+            dropped=self.dropped,
+            notes=self.notes,
+            provenance=self.provenance,
         )
 
 

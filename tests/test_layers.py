@@ -22,6 +22,7 @@ LAYERS = {
     "advantages": 3,
     "independence": 3,
     "pilot": 3,
+    "provenance": 2,
     "throughput": 3,
     "passrates": 4,
     "readers": 4,

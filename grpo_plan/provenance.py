@@ -1,0 +1,112 @@
+"""Where the rollouts of a pilot came from, and what that means for answers that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What was read to make a pilot.
+
+    Attributes:
+        format: Name of the reader (see ``grpo-plan formats``); None for counts given as arrays.
+        files: Number of files read; 0 if none was.
+        rows: Rows read, those left out included.
+        groups: Groups read, where rows say which rollouts were sampled together in one step; else None.
+        group_size: Smallest and largest number of rollouts of a group, or None.
+        policy_steps: First and last training step whose rollouts were read, or None.
+        step_count: How many different steps were read.
+        policies: Names of the models whose rollouts were read; empty if unknown.
+        filtered: Why dead groups are missing from the source, or None if it holds all groups.
+        weak_prior: Whose pass rates these are, if another model's than the one to be trained; else None.
+    """
+
+    format: str | None = None
+    files: int = 0
+    rows: int = 0
+    groups: int | None = None
+    group_size: tuple[int, int] | None = None
+    policy_steps: tuple[int, int] | None = None
+    step_count: int = 0
+    policies: tuple[str, ...] = ()
+    filtered: str | None = None
+    weak_prior: str | None = None
+
+    @property
+    def mixed_policies(self) -> bool:
+        """Whether rollouts of several training steps are pooled: their pass rates are no single policy's."""
+        return self.step_count > 1
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was read, in words; empty where nothing is known.
+
+        >>> Provenance(format="verl-v1", files=2, rows=128, groups=16, group_size=(8, 8), policy_steps=(1, 2),
+        ...            step_count=2).sentences[0]
+        'read as verl-v1: 2 files, 128 rows, 16 groups of 8, steps 1 to 2.'
+        """
+        if self.format is None:
+            return ()
+        parts = [_many(self.files, "file"), _many(self.rows, "row")] if self.files else [_many(self.rows, "row")]
+        if self.groups is not None:
+            parts.append(_many(self.groups, "group") + self._of_size())
+        if self.policy_steps is not None:
+            first, last = self.policy_steps
+            parts.append(f"step {first:,}" if first == last else f"steps {first:,} to {last:,}")
+        out = [f"read as {self.format}: {', '.join(parts)}."]
+        if self.mixed_policies:
+            out.append(
+                f"{_many(self.step_count, 'step')} of training are pooled: pass rates are averages over changing "
+                "policies. For the policy of now, keep the last steps with --policy-steps."
+            )
+        if self.filtered is not None:
+            out.append(f"filtered: {self.filtered}.")
+        if self.weak_prior is not None:
+            out.append(f"weak prior: these are pass rates of {self.weak_prior}, not of the policy to be trained.")
+        return tuple(out)
+
+    def _of_size(self) -> str:
+        if self.group_size is None:
+            return ""
+        low, high = self.group_size
+        return f" of {low:,}" if low == high else f" of {low:,} to {high:,}"
+
+
+def merged(parts: Sequence[Provenance]) -> Provenance:
+    """One provenance of several: counts add up, and a warning of any part holds for the whole.
+
+    >>> merged([Provenance(rows=8), Provenance(rows=8, filtered="survivors only")]).filtered
+    'survivors only'
+    """
+    if len(parts) == 1:
+        return parts[0]
+    formats = {p.format for p in parts if p.format is not None}
+    sizes = [p.group_size for p in parts if p.group_size is not None]
+    steps = [p.policy_steps for p in parts if p.policy_steps is not None]
+    groups = [p.groups for p in parts]
+    span = (min(s[0] for s in steps), max(s[1] for s in steps)) if steps else None
+    return Provenance(
+        format=formats.pop() if len(formats) == 1 else ("several formats" if formats else None),
+        files=sum(p.files for p in parts),
+        rows=sum(p.rows for p in parts),
+        groups=None if any(g is None for g in groups) else sum(g or 0 for g in groups),
+        group_size=(min(s[0] for s in sizes), max(s[1] for s in sizes)) if sizes else None,
+        policy_steps=span,
+        step_count=_steps_of(parts, span),
+        policies=tuple(dict.fromkeys(name for p in parts for name in p.policies)),
+        filtered=next((p.filtered for p in parts if p.filtered is not None), None),
+        weak_prior=next((p.weak_prior for p in parts if p.weak_prior is not None), None),
+    )
+
+
+def _steps_of(parts: Sequence[Provenance], span: tuple[int, int] | None) -> int:
+    """Different steps of all parts, at least: shards of one step count once."""
+    if span is None:
+        return 0
+    return min(span[1] - span[0] + 1, max(len({p.policy_steps for p in parts}), *(p.step_count for p in parts)))
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
