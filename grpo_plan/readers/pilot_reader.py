@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from grpo_plan.errors import DomainError
 from grpo_plan.pilot import Pilot
@@ -107,8 +108,9 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
         with engine_errors(name, "table"):
             count_native(source, name, request.given, request.options, tally)
         return _table_pilot(tally, name, 0)
-    if source == "-" or source == ["-"] or source == ("-",):
-        return _read_standard_input(tally, request)
+    only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
+    if only is not None and (stream := _stream(only)) is not None:
+        return _read_stream(stream, tally, request)
     found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
@@ -142,9 +144,20 @@ def _table_pilot(tally: Tally, name: str, files: int) -> Pilot:
     return replace(pilot, provenance=Provenance(format=TABLE, files=files, rows=rows, policies=tuple(tally.policies)))
 
 
-def _read_standard_input(tally: Tally, request: ReadRequest) -> Pilot:
-    """Standard input can be read once only: a tool's own format is copied to a file first."""
-    file = InputFile(name="standard input", path=None)
+def _stream(source: str | os.PathLike[str]) -> InputFile | None:
+    """Standard input or a pipe, which can be read once only; None for everything else."""
+    if os.fspath(source) == "-":
+        return InputFile(name="standard input", path=None)
+    path = Path(source)
+    try:
+        piped = path.is_fifo() or path.is_char_device()
+    except (OSError, ValueError):
+        return None
+    return InputFile(name=os.fspath(source), path=path) if piped else None
+
+
+def _read_stream(file: InputFile, tally: Tally, request: ReadRequest) -> Pilot:
+    """Read what can be read once only: a tool's own format is copied to a file first."""
     with open_sniffed(file) as sniffed:
         chosen = None if request.format is None else format_named(request.format)
         if request.format is None:
