@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from grpo_plan.errors import PilotError, PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT, Pilot
 from grpo_plan.readers.columns import ColumnMap
+from grpo_plan.readers.thresholds import OddRewards, odd_rewards
+from grpo_plan.readers.thresholds import needs_threshold as needs_threshold
 from grpo_plan.readers.values import (
     NotAReward,
     is_missing,
@@ -32,7 +34,6 @@ KEYS = ("prompt", "stratum", "temperature", "policy")
 TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_tokens", "fail_token_rows")
 SUMS = ("n", "k", *TOKEN_SUMS)
 COMPACT_ROWS = 1_000_000
-FEW_LEVELS = 6
 Place = Callable[[int], str]
 Observer = Callable[[Mapping[str, Sequence[Any]], ColumnMap, "ReadOptions", Place, "Tally"], None]
 
@@ -60,6 +61,8 @@ class Tally:
     policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     observer: Observer | None = None
+    odd: OddRewards | None = None
+    other_rewards: Sequence[str] = ()
 
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
@@ -80,6 +83,8 @@ class Tally:
         """
         import polars as pl
 
+        if self.odd is not None:
+            raise self.odd.error(self.other_rewards)
         if not self.parts or not sum(p.height for p in self.parts):
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
             if set(self.dropped) == {"rows_outside_where"}:
@@ -116,6 +121,15 @@ class Tally:
             dropped=dict(self.dropped),
             notes=tuple(notes),
         )
+
+    def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
+        """Whether a reward so far is neither 0 nor 1; while their levels are few, reading goes on to know them all."""
+        if self.odd is None:
+            n, k = (sum(int(part[c].sum()) for part in self.parts) for c in ("n", "k"))
+            self.odd = odd_rewards(rewards, place, column, passes=k > 0, fails=n > k)
+        if self.odd is not None:
+            self.odd.take(rewards, self.other_rewards)
+        return self.odd is not None
 
     @staticmethod
     def _from_counts(name: str, *arguments: Any, **options: Any) -> Pilot:
@@ -168,15 +182,6 @@ def count_rewards(
     return scored, rewards == 1.0, infinite
 
 
-def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]) -> PilotFormatError:
-    """The error for rewards that are not 0 or 1; a threshold is proposed where the rewards have few levels."""
-    example = f", e.g. {shown([max(seen)])}" if 0 < len(seen) <= FEW_LEVELS else " X"
-    return PilotFormatError(
-        f"{place}: {column} is {shown([value])}, neither 0 nor 1, and no pass threshold was given (values seen: "
-        f"{shown(list(seen))}). Pass --pass-threshold{example} (pass_threshold=): a rollout passes at or above it."
-    )
-
-
 def long_cells(
     columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Place, tally: Tally
 ) -> pl.DataFrame:
@@ -190,7 +195,10 @@ def long_cells(
             f"{place(error.index)}: {roles.reward} is {shown([error.value])}, which is neither a number nor a "
             "pass/fail word (true/false, C/I). Name another column with --reward-column."
         ) from None
-    scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
+    threshold = options.pass_threshold
+    if threshold is None and tally.meets_odd_reward(rewards, place, str(roles.reward)):
+        threshold = 1.0  # of no matter: the pilot will be refused
+    scored, passed, infinite = count_rewards(rewards, threshold, place, str(roles.reward))
     lengths: dict[str, pl.Series] = {}
     if "response_tokens" in columns:
         lengths["tokens"] = _number_series(columns["response_tokens"], len(rewards))
