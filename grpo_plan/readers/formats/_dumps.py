@@ -186,7 +186,12 @@ def labelled(splits: Iterable[str], sink: RolloutSink) -> bool:
 def note_cut_off(sink: RolloutSink, count: int) -> None:
     """Say how many rollouts were cut off."""
     if count:
-        sink.note(f"{count:,} rollouts were cut off at the limit of their length; they count as their reward says.")
+        sink.note(f"{many(count)} cut off at the limit of length, and counted as their rewards say.")
+
+
+def many(count: int) -> str:
+    """A number of rollouts, with the verb."""
+    return f"{count:,} rollout{' was' if count == 1 else 's were'}"
 
 
 def note_unequal_groups(sink: RolloutSink) -> None:

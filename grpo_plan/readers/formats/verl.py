@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -129,12 +130,17 @@ def _last_outputs(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink)
                 sink.drop("repeated_rows" if before[0] == int(index) else "earlier_outputs_of_a_session")
             if before is None or before[0] < int(index):
                 last[session] = (int(index), len(held), i)
-        held.append(batch)
+        held.append(replace(batch, place=partial(_uid_place, file.name, batch.fields["uid"])))
     kept: list[list[int]] = [[] for _ in held]
     for _, number, i in last.values():
         kept[number].append(i)
     for batch, rows in zip(held, kept, strict=True):
         yield batch.only(sorted(rows))
+
+
+def _uid_place(name: str, uids: Sequence[str], i: int) -> str:
+    """Place of a row that is held: naming its line would keep the text of the file."""
+    return f"{name}: uid {uids[i]}"
 
 
 def _splits(files: Sequence[InputFile], sink: RolloutSink) -> dict[str, str]:
