@@ -54,7 +54,7 @@ def test_the_group_size_is_asked_for_where_tokens_do_not_tell() -> None:
 
 
 def test_a_remainder_is_named() -> None:
-    with pytest.raises(PilotFormatError, match="64 rows are 9 groups of 7 and 1 more. Is the group size right"):
+    with pytest.raises(PilotFormatError, match=r"64 rows are 9 groups of 7 and 1 more. Is the group size right"):
         read_pilot(DATA, rollouts_per_prompt=7)
 
 
@@ -114,7 +114,7 @@ def test_validation_is_dropped_beside_training_and_read_alone(tmp_path: Path) ->
     assert alone.successes.tolist() == [1, 1, 1]
     assert "holds rows of evaluation only; they are counted." in alone.notes
     assert read_pilot(tmp_path, rollouts_per_prompt=2, split="eval").successes.tolist() == [1, 1, 1]
-    with pytest.raises(PilotFormatError, match="val_data_step1.jsonl: its 6 rows name no prompt"):
+    with pytest.raises(PilotFormatError, match=r"val_data_step1.jsonl: its 6 rows name no prompt"):
         read_pilot(path)
 
 

@@ -66,7 +66,7 @@ def test_skyrl_evaluations_are_grouped_by_prompt() -> None:
 
 def test_skyrl_aggregates_are_no_rollouts() -> None:
     path = SKYRL / "dumped_evals" / "global_step_5_evals" / "aggregated_results.jsonl"
-    with pytest.raises(PilotFormatError, match="aggregated_results.jsonl: no column holds rewards"):
+    with pytest.raises(PilotFormatError, match=r"aggregated_results.jsonl: no column holds rewards"):
         read_pilot(path)
 
 
@@ -84,7 +84,7 @@ def test_skyrl_chat_prompts_truncation_and_missing_prompts(tmp_path: Path) -> No
     chat = [{"role": "user", "content": "q"}]
     rows = [sky(chat, 1.0), sky(chat, 0.0, stop_reason="length")] + [sky("b", 1.0)] * 60 + [sky(None, 1.0)]
     path = write(tmp_path / "t.jsonl", rows)
-    with pytest.raises(PilotFormatError, match="t.jsonl:63: holds no input_prompt. Repair"):
+    with pytest.raises(PilotFormatError, match=r"t.jsonl:63: holds no input_prompt. Repair"):
         read_pilot(path)
     pilot = read_pilot(path, skip_malformed=True)
     assert pilot.rollouts.tolist() == [2, 60]

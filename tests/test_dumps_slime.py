@@ -114,9 +114,9 @@ def test_a_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
 
 def test_other_torch_files_are_not_taken_for_rollouts(tmp_path: Path) -> None:
     torch.save({"weight": torch.zeros(3)}, tmp_path / "model.pt")
-    with pytest.raises(PilotFormatError, match="model.pt: is a zip archive, not a table"):
+    with pytest.raises(PilotFormatError, match=r"model.pt: is a zip archive, not a table"):
         read_pilot(tmp_path / "model.pt")
-    with pytest.raises(PilotFormatError, match="model.pt: holds no list of samples. Is it rollout data of slime"):
+    with pytest.raises(PilotFormatError, match=r"model.pt: holds no list of samples. Is it rollout data of slime"):
         read_pilot(tmp_path / "model.pt", format="slime")
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
         read_pilot(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a/data.pkl", b"rollout_id samples group_index reward response")
-    with pytest.raises(PilotFormatError, match="0.pt: "):
+    with pytest.raises(PilotFormatError, match=r"0.pt: "):
         read_pilot(path)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from grpo_plan import PilotFormatError, read_pilot
 from grpo_plan.readers.groups_reader import read_groups
+from grpo_plan.readers.independence_reader import read_independence
 
 DATA = Path(__file__).parent / "data" / "verl"
 
@@ -33,9 +34,7 @@ def legacy(prompt: str, score: float, *, step: int = 1, **more: Any) -> dict[str
 
 
 def counts(pilot: Any) -> dict[str, tuple[int, int]]:
-    return {
-        str(p): (int(k), int(n)) for p, k, n in zip(pilot.prompt_id, pilot.successes, pilot.rollouts, strict=True)
-    }
+    return {str(p): (int(k), int(n)) for p, k, n in zip(pilot.prompt_id, pilot.successes, pilot.rollouts, strict=True)}
 
 
 def test_trap_12_padding_rows_of_v1_are_no_rollouts() -> None:
@@ -213,6 +212,17 @@ def test_columns_that_the_user_names(tmp_path: Path) -> None:
     notes = read_pilot(path, n="k", rollouts_per_prompt=4).notes
     assert "--n-column has no effect: a row is a rollout." in notes
     assert any(note.startswith("--rollouts-per-prompt has no effect") for note in notes)
+
+
+def test_checks_of_independence_look_at_prompts_not_at_groups() -> None:
+    report = read_independence(DATA / "v1", session="step")
+    assert report.sessions is not None
+    assert report.sessions.names == ("1", "2", "3")
+    assert report.sessions.prompts == 8
+    with pytest.raises(PilotFormatError, match="Or judge by acc"):  # also where the checks see every batch
+        read_independence(DATA / "legacy", session="step")
+    by_order = read_independence(DATA / "legacy", reward="acc")
+    assert by_order.sequence is not None
 
 
 def test_steps_can_be_kept() -> None:

@@ -49,8 +49,19 @@ def test_any_spread_of_pass_rates_gives_no_dead_group_less_often_than_the_limit(
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.0, 10.0), (0.0, 1.0)])
 def test_levels_do_not_matter(low: float, high: float) -> None:
-    expected = chance_of_no_dead_group(table([1, 2, 3], [4, 4, 4]))
-    assert chance_of_no_dead_group(table([1, 2, 3], [4, 4, 4], low, high)) == pytest.approx(expected)
+    totals, sizes = [1] * 50 + [2] * 10, [4] * 60
+    assert chance_of_no_dead_group(table(totals, sizes, low, high)) == pytest.approx(
+        chance_of_no_dead_group(table(totals, sizes)), rel=1e-12
+    )
+
+
+def test_the_mean_is_taken_four_standard_errors_nearer_to_one_half() -> None:
+    totals = [1] * 50 + [2] * 10
+    mean, error = 7 / 24, (np.std(np.array(totals) / 4)) / 60**0.5
+    nearest = mean + 4 * error
+    assert nearest < 0.5
+    expected = (1 - nearest**4 - (1 - nearest) ** 4) ** 60
+    assert chance_of_no_dead_group(table(totals, [4] * 60)) == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_graded_rewards_cannot_tell() -> None:
@@ -95,6 +106,14 @@ def test_many_groups_and_none_dead_were_filtered() -> None:
         "none of the 60 groups is dead; had all been saved, the chance of that is below 0.0003, so the filter dropped "
         "them"
     )
+
+
+def test_the_limit_is_one_in_a_thousand() -> None:
+    below, above = filled([2] * 51, 4), filled([2] * 52, 4)  # .875**51 = .0011, .875**52 = .00096
+    for sink in (below, above):
+        judge(sink, "the filter")
+    assert below.filtered is None
+    assert above.filtered is not None
 
 
 def test_few_groups_and_none_dead_leave_it_open() -> None:

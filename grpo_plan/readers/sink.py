@@ -15,7 +15,17 @@ from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, Tally
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.values import NotAReward, distinct, matches, number_of, rewards_of, shown, text_of, texts_of
+from grpo_plan.readers.values import (
+    NotAReward,
+    distinct,
+    matches,
+    number_of,
+    numbers_of,
+    rewards_of,
+    shown,
+    text_of,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -189,7 +199,7 @@ class GroupTable:
             ) from None
         rewards = np.where(np.isfinite(rewards), rewards, np.nan)
         size = len(rewards)
-        steps = [-1 if (x := number_of(v)) is None else int(x) for v in columns.get("step", [None] * size)]
+        steps = np.nan_to_num(numbers_of(columns.get("step", [None] * size)), nan=-1.0).astype(np.int64)
         frame = pl.DataFrame(
             {
                 "group": pl.Series([text_of(v) or "" for v in columns["group"]], dtype=pl.String),

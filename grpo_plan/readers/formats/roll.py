@@ -135,6 +135,7 @@ FORMATS = (
         versions="of August 2026",
         limits=(
             "whether query_filter_config dropped dead groups is not in the file: it is told from the rows",
+            "a mean_filter may drop mixed groups too, which the rows do not show",
             "truncation and model are not in the file",
             "a line is one step and is held in memory as a whole, up to 256 MB",
         ),

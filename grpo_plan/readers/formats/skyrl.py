@@ -96,6 +96,7 @@ FORMATS = (
         versions="0.4.0",
         limits=(
             "there is no dump of training rollouts with rewards: a pilot comes from evaluation or main_generate",
+            "dynamic_sampling filters training, not evaluation: all groups are here",
             "sampling of evaluation may differ from that of training",
             "the temperature and the model are not in the file",
         ),

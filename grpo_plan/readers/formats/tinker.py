@@ -169,6 +169,7 @@ FORMATS = (
         limits=(
             "no prompt is named, so prompts do not join across iterations",
             "rewards hold a format penalty in many recipes: choose --reward-column correct, or a pass threshold",
+            "whether remove_constant_reward_groups was on is read in config.json, else told from the rows",
             "truncation is not in the file",
         ),
         looks_like=_is_dump,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -97,7 +96,12 @@ def _prompt_of(uid: str) -> str:
 def _sound(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink) -> Iterator[Batch]:
     """Batches of rows that have what every row must have."""
     for batch in batches(file, fields, sink):
-        yield usable(batch, sink, partial(_fault, batch.fields))
+        found = batch.fields
+        plain = set(map(type, found["input"])) <= {str} and set(map(type, found["step"])) <= {int}
+        if plain and all(isinstance(uid, str) and UID.fullmatch(uid) for uid in found.get("uid", ())):
+            yield batch
+        else:
+            yield usable(batch, sink, partial(_fault, found))
 
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
@@ -112,30 +116,28 @@ def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
 
 
 def _last_outputs(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink) -> Iterator[Batch]:
-    """Batches of one file without padding, repeated rows and all outputs of a session but the last.
+    """A file without padding, repeated rows and all outputs of a session but the last.
 
     The rows of one step are held at once, equal prompts only once.
     """
     texts: dict[str, str] = {}
-    held: list[Batch] = []
-    last: dict[str, tuple[int, int, int]] = {}  # session to index, batch and row of its last output
+    columns: dict[str, list[Any]] = {name: [] for name in fields}
     for found in _sound(file, fields, sink):
         batch = found.only([i for i, uid in enumerate(found.fields["uid"]) if not uid.startswith("pad")])
         sink.drop("padding_rows", found.size - batch.size)
-        batch.fields["input"][:] = [texts.setdefault(text, text) for text in batch.fields["input"]]
-        for i, uid in enumerate(batch.fields["uid"]):
-            session, _, index = uid.rpartition("_")
-            before = last.get(session)
-            if before is not None:
-                sink.drop("repeated_rows" if before[0] == int(index) else "earlier_outputs_of_a_session")
-            if before is None or before[0] < int(index):
-                last[session] = (int(index), len(held), i)
-        held.append(replace(batch, place=partial(_uid_place, file.name, batch.fields["uid"])))
-    kept: list[list[int]] = [[] for _ in held]
-    for _, number, i in last.values():
-        kept[number].append(i)
-    for batch, rows in zip(held, kept, strict=True):
-        yield batch.only(sorted(rows))
+        for name, values in batch.fields.items():
+            columns[name] += [texts.setdefault(text, text) for text in values] if name == "input" else values
+    last: dict[str, tuple[int, int]] = {}  # session to index and row of its last output
+    for i, uid in enumerate(columns["uid"]):
+        session, _, number = uid.rpartition("_")
+        index, before = int(number), last.get(session)
+        if before is not None:
+            sink.drop("repeated_rows" if before[0] == index else "earlier_outputs_of_a_session")
+        if before is None or before[0] < index:
+            last[session] = (index, i)
+    uids = columns["uid"]
+    whole = Batch(file=file, fields=columns, size=len(uids), place=partial(_uid_place, file.name, uids))
+    yield whole.only(sorted(i for _, i in last.values()))
 
 
 def _uid_place(name: str, uids: Sequence[str], i: int) -> str:
