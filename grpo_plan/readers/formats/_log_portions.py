@@ -25,7 +25,7 @@ def new_batches(run: LoggedRun, seen: Seen, sink: RolloutSink) -> list[LoggedBat
     kept, repeats = [], Counter[str]()
     for batch in run.batches:
         steps = seen.setdefault(hashlib.blake2b(batch.content.tobytes(), digest_size=16).digest(), set())
-        fresh = run.facts.covers(batch.step) and batch.step in run.facts.generated
+        fresh = all(run.facts.new_since(batch.step, earlier) for earlier in steps)
         if batch.step in steps or (steps and not fresh):
             sink.drop("duplicate_rollouts", batch.rows)
             repeats["of its own step" if batch.step in steps else "of another step"] += 1
@@ -114,7 +114,7 @@ def portions_of(
             head = (
                 _overlap(before, batch) if run.appended else batch.rows - min(batch.rows, eval_rows.get(i, batch.rows))
             )
-            fresh = not run.appended and batch.step in run.facts.generated
+            fresh = before is not None and not run.appended and run.facts.new_since(batch.step, before.step)
             if head and not fresh and _follows(before, batch, head):
                 sink.drop("duplicate_rollouts", head)
             elif head:

@@ -27,7 +27,7 @@ class RunFacts:
     Attributes:
         rewards: Names of its reward functions, in their order; empty if unknown.
         evaluated: Step of each evaluation to the prompts that it used, None where that is not logged.
-        generated: Steps whose log tells of new rollouts.
+        generated: Steps whose log tells of new rollouts, to the step of the log of training before.
         last_step: The log goes up to this step; None if there is no log.
         config: Settings by name.
         log: Name of the log, or None.
@@ -36,7 +36,7 @@ class RunFacts:
 
     rewards: tuple[str, ...] = ()
     evaluated: Mapping[int, int | None] = field(default_factory=dict)
-    generated: frozenset[int] = frozenset()
+    generated: Mapping[int, int] = field(default_factory=dict)
     last_step: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     log: str | None = None
@@ -46,6 +46,12 @@ class RunFacts:
         """A setting that is a whole number of at least 1, else None."""
         number = number_of(self.config.get(name))
         return int(number) if number is not None and number >= 1 and number == int(number) else None
+
+    def new_since(self, step: int | None, earlier: int | None) -> bool:
+        """Whether the log says that rollouts were generated at this step or shortly before, but after the other."""
+        if step is None or earlier is None or step not in self.generated:
+            return False
+        return earlier <= self.generated[step]
 
     def covers(self, step: int | None) -> bool:
         """Whether the log goes up to this step."""
@@ -65,7 +71,8 @@ def facts_of(root: Path | None, sink: RolloutSink) -> RunFacts:
     if not rewards:
         rewards = [m[1] for key in _summary(root, sink) if (m := REWARD_KEY.match(key))]
     evaluated: dict[int, int | None] = {}
-    generated, last = set(), None
+    generated: dict[int, int] = {}
+    before, last = 0, None
     for entry in history:
         if (step := _step(entry)) is None:
             continue
@@ -73,11 +80,13 @@ def facts_of(root: Path | None, sink: RolloutSink) -> RunFacts:
         if any(key.startswith("eval_") for key in entry):
             evaluated[step] = _sum(evaluated.get(step, 0), _prompts_evaluated(entry))
         elif any(REWARD_KEY.match(key) for key in entry):
-            generated.add(step)
+            generated[step], before = before, step
+        elif "loss" in entry:
+            before = step
     return RunFacts(
         rewards=tuple(dict.fromkeys(rewards)),
         evaluated=evaluated,
-        generated=frozenset(generated),
+        generated=generated,
         last_step=last,
         config=config,
         log=log,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.discovery import natural
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.formats._log_reader import add_runs
 from grpo_plan.readers.formats._logged import (
@@ -54,7 +55,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
     names: Names = {}
     runs: dict[tuple[Path | None, bool], LoggedRun] = {}
     empty: list[str] = []
-    for file in files:
+    for file in sorted(files, key=lambda f: natural(f.name)):
         batches, appended = _batches(file, request, sink, names)
         root = _root(file)
         if (root, appended) not in runs:
