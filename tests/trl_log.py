@@ -31,7 +31,9 @@ def write_table(run: Path, step: int, rows: Sequence[Row]) -> Path:
     return path
 
 
-def group(prompt: str, rewards: Sequence[float | None], name: str = "correct", tag: str = "", **extra: Any) -> list[Row]:
+def group(
+    prompt: str, rewards: Sequence[float | None], name: str = "correct", tag: str = "", **extra: Any
+) -> list[Row]:
     """Rows of one group, with the advantages that TRL gives them."""
     values = np.array([np.nan if r is None else r for r in rewards])
     scored = values[~np.isnan(values)]

@@ -20,6 +20,7 @@ BATCH_ROWS = 200_000
 NO_ADVANTAGE = 1e-3  # of the largest one: what rounding leaves of equal rewards, divided by a standard deviation near 0
 SUM_OF_ADVANTAGES = 1e-2  # of the largest one, per rollout
 ENOUGH_GROUPS = 8
+UNIT = 0.01
 SHOW = "Give the group size with --rollouts-per-prompt."
 
 
@@ -60,11 +61,13 @@ def _split_further(portions: Sequence[Portion], size: int) -> int:
     values = np.concatenate(blocks)
     scale = float(np.abs(values).max()) or 1.0
     mixed = values[np.abs(values).max(axis=1) > NO_ADVANTAGE * scale]
-    if len(mixed) < ENOUGH_GROUPS:
-        return size
     for smaller in (d for d in range(2, size) if size % d == 0):
-        sums = mixed.reshape(-1, smaller).sum(axis=1)
-        if np.all(np.abs(sums) <= SUM_OF_ADVANTAGES * scale):
+        parts = mixed.reshape(-1, smaller)
+        if np.any(np.abs(parts.sum(axis=1)) > SUM_OF_ADVANTAGES * scale):
+            continue
+        spread = parts[np.abs(parts).max(axis=1) > NO_ADVANTAGE * scale].std(axis=1, ddof=1)
+        scaled = spread.size and np.all(np.abs(spread - 1.0) < UNIT)  # each divided by its own standard deviation
+        if scaled or len(mixed) >= ENOUGH_GROUPS:
             return smaller
     return size
 
