@@ -267,13 +267,23 @@ def test_columns_of_log_extra_are_no_rewards(tmp_path: Path) -> None:
     assert pilot.total_rollouts == 144
     run = copy("batchstd", tmp_path, without=("trainer_state.json",))
     assert gp.read_pilot(run, pass_threshold=0.5).total_rollouts == 144
-    write_table(tmp_path / "floats", 1, mixed_table(4, score=0.5, difficulty=3.0))
+    rows = mixed_table(4)
+    for i, row in enumerate(rows):
+        row |= {"score": (i % 3) / 2, "seconds": 0.25 * i, "advantage": row.pop("advantage")}
+    write_table(tmp_path / "floats", 1, rows)
     bare = read_groups(tmp_path / "floats")
     assert bare.dead_groups == 0
     assert told(bare.notes, "taken as reward functions: correct (they explain the advantages)")
-    assert told(bare.notes, "columns that are no rewards: score, difficulty.")
+    assert told(bare.notes, "columns that are no rewards: score, seconds.")
     assert gp.read_pilot(tmp_path / "floats").successes.sum() == 4
-    assert gp.read_pilot(tmp_path / "floats", reward="score", pass_threshold=0.5).successes.sum() == 16
+    assert gp.read_pilot(tmp_path / "floats", reward="score", pass_threshold=0.5).successes.sum() == 10
+
+
+def test_a_column_that_never_differs_in_a_group_may_be_a_reward(tmp_path: Path) -> None:
+    write_table(tmp_path, 1, mixed_table(4, format=0.5))
+    with pytest.raises(PilotFormatError, match=r"holds 2 reward functions \(correct, format\)"):
+        gp.read_pilot(tmp_path)
+    assert told(read_groups(tmp_path).notes, "log_extra adds such")
 
 
 def test_two_rewards_explain_the_advantages_together(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def reward_names(run: LoggedRun, sink: RolloutSink) -> list[str]:
         PilotFormatError: A table lacks one that others have.
     """
     columns = list(dict.fromkeys(name for b in run.batches for name in b.rewards))
-    found = [name for name in columns if name in run.facts.rewards]
+    found = [name for name in columns if name in (run.facts.rewards or run.rewards)]
     floats = [c for c in columns if c not in rewards_asked(sink)] if found else columns
     if not found:
         found = floats if len(floats) < 2 else (_explaining(run.batches, floats) or floats)
@@ -134,8 +134,8 @@ def reward_names(run: LoggedRun, sink: RolloutSink) -> list[str]:
 
 
 def _explaining(batches: Sequence[LoggedBatch], columns: Sequence[str]) -> list[str] | None:
-    """The fewest first columns whose sum gives every advantage, up to the scale of a group; None if none do."""
-    for count in range(1, len(columns) + 1):
+    """The most first columns whose sum gives every advantage, up to the scale of a group; None if none do."""
+    for count in range(len(columns), 0, -1):
         weights = dict.fromkeys(columns[:count], 1.0)
         if all(_explains(b, weights) for b in batches):
             return list(columns[:count])

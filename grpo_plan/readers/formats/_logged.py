@@ -59,12 +59,14 @@ class LoggedRun:
         name: Folder, for messages.
         facts: What lies beside the tables.
         appended: Whether a later table of a step stands beside an earlier one; else it replaced it.
+        rewards: Columns that are reward functions, where the tables themselves tell.
         batches: The tables.
     """
 
     name: str
     facts: RunFacts
     appended: bool
+    rewards: list[str] = field(default_factory=list)
     batches: list[LoggedBatch] = field(default_factory=list)
 
 

@@ -63,6 +63,7 @@ def _read_lines(file: InputFile, run: LoggedRun, names: Names, sink: RolloutSink
                 f"{file.name}: no column {column!r}. Columns: {shown(columns)}. Is this of ms-swift?"
             )
     between = columns[columns.index("completion") + 1 : columns.index(LAST)]
+    run.rewards += [c for c in between if c not in run.rewards]
     extra = [c for c in columns if c in rewards_asked(sink) | set(run.facts.rewards)]
     rewards = list(dict.fromkeys([*between, *extra]))
     asked = [c for c in asked_columns(sink) if c not in BUILT_IN]
@@ -89,7 +90,7 @@ def _read_lines(file: InputFile, run: LoggedRun, names: Names, sink: RolloutSink
                 values = {c: lists[c] for c in asked}
                 run.batches += batches_of_frame(frame, rewards, values, file.name, place, names)
     if empty:
-        sink.note(f"{file.name}: {empty} lines hold no rollouts.")
+        sink.note(f"{file.name}: {empty} {'line holds' if empty == 1 else 'lines hold'} no rollouts.")
 
 
 def _columns(file: InputFile) -> list[str]:
