@@ -178,8 +178,8 @@ FORMATS = (
             "only the last generation batch before each log is on disk: set logging_steps=1",
             "evaluation overwrites the rollouts of training of its step, told apart by trainer_state.json",
             "reward functions are told from log_extra columns by trainer_state.json, else by their advantages",
-            "the group size is not in the file: from settings beside it (run_config.json, training_args.json, args.json, "
-            "config.yaml of W&B), else from equal prompts",
+            "the group size is not in the file: from settings beside it (run_config.json, training_args.json, "
+            "args.json, config.yaml of W&B), else from equal prompts",
             "truncation and response lengths are not in the file",
         ),
         looks_like=_is_table,
