@@ -8,7 +8,7 @@ from importlib import import_module
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.source import Candidate, Format
 
-MODULES = ("verl", "nemo_rl", "skyrl", "slime", "roll", "tinker", "open_instruct")
+MODULES = ("verl", "trl", "ms_swift", "nemo_rl", "skyrl", "slime", "roll", "tinker", "open_instruct")
 TABLE = "table"  # the name of what is no tool's own format: any table with usual column names
 
 
