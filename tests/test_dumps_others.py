@@ -104,6 +104,15 @@ def test_skyrl_steps_and_data_sources(tmp_path: Path) -> None:
     assert (last.successes.tolist(), last.stratum.tolist()) == ([4, 4], ["a", "b"])  # type: ignore[union-attr]
 
 
+def test_skyrl_equal_evaluations_of_two_steps_are_no_copies(tmp_path: Path) -> None:
+    for step in (5, 10):
+        for folder in ("run", "copy"):
+            write(tmp_path / folder / f"global_step_{step}_evals" / "a.jsonl", [sky("q", 1.0)] * 4)
+    log = read_groups(tmp_path)
+    assert log.step.tolist() == [5, 10]
+    assert any(note.startswith("2 files are empty or copies of others") for note in log.notes)
+
+
 # ROLL
 
 

@@ -173,37 +173,6 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
             raw.close()
 
 
-def without_copies(files: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """Files without those that are empty or hold what an earlier one holds; and the names of those left out.
-
-    Only files of equal size are compared. A single empty file stays: its reader says what is wrong with it.
-    """
-    sizes: dict[int, list[InputFile]] = {}
-    for file in files:
-        plain = file.path is not None and file.path.is_file()
-        sizes.setdefault(file.path.stat().st_size if plain and file.path is not None else -1, []).append(file)
-    left_out = set() if len(files) == 1 else {f.name for f in sizes.get(0, ())}
-    for size, alike in sizes.items():
-        if size > 0 and len(alike) > 1:
-            seen: set[bytes] = set()
-            for file in alike:
-                digest = _digest(file)
-                if digest in seen:
-                    left_out.add(file.name)
-                seen.add(digest)
-    kept = [file for file in files if file.name not in left_out]
-    return (kept or list(files[:1])), [file.name for file in files if kept and file.name in left_out]
-
-
-def _digest(file: InputFile) -> bytes:
-    from hashlib import blake2b, file_digest
-
-    if file.path is None:
-        return b""
-    with file.path.open("rb") as raw:
-        return file_digest(raw, blake2b).digest()
-
-
 def sniff(head: bytes, name: str) -> tuple[str, str]:
     """Kind of table and column separator, from the first bytes."""
     if not head.removeprefix(BYTE_ORDER_MARK).strip():

@@ -14,13 +14,12 @@ from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.candidates import look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
-from grpo_plan.readers.files import InputFile, as_path, open_sniffed, without_copies
+from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink, pilot_of
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_file, count_native, count_sniffed, engine_errors
-from grpo_plan.readers.values import shown
 
 
 def read_pilot(
@@ -127,11 +126,8 @@ def sink_of(tally: Tally, request: ReadRequest, format: Format, files: Sequence[
     """What a format's reader has put into a sink."""
     if format.pilot is None:
         raise DomainError(f"format {format.name!r} gives a log of metrics, not a pilot. See grpo-plan formats.")
-    distinct, copies = without_copies(files)
-    sink = RolloutSink(tally=tally, request=request, format=format.name, files=len(distinct))
-    if copies:
-        sink.note(f"{len(copies):,} files are empty or copies of others and were left out: {shown(copies, 3)}.")
-    format.pilot(distinct, request, sink)
+    sink = RolloutSink(tally=tally, request=request, format=format.name, files=len(files))
+    format.pilot(files, request, sink)
     return sink
 
 

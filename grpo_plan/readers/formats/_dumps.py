@@ -61,6 +61,42 @@ def batches(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink) -> It
         yield Batch(file=file, fields=columns, size=len(batch.rows), place=batch.place)
 
 
+def distinct(
+    files: Sequence[InputFile], sink: RolloutSink, step: Callable[[InputFile], object] = lambda _: None
+) -> Sequence[InputFile]:
+    """Files without those that are empty or hold what an earlier one of the same step holds; they are noted.
+
+    Only files of equal size are compared; ``step`` is needed where rows do not hold it. A file that stands alone stays:
+    reading it says what is wrong with it.
+    """
+    sizes: dict[int, list[InputFile]] = {}
+    for file in files:
+        if file.path is not None and file.path.is_file():
+            sizes.setdefault(file.path.stat().st_size, []).append(file)
+    left_out = {f.name for f in sizes.pop(0, ())}
+    for alike in sizes.values():
+        seen: set[tuple[object, bytes]] = set()
+        for file in alike if len(alike) > 1 else ():
+            digest = (step(file), _digest(file))
+            left_out |= {file.name} if digest in seen else set()
+            seen.add(digest)
+    kept = [file for file in files if file.name not in left_out]
+    if not left_out or not kept:
+        return files
+    sink.files = len(kept)
+    sink.note(f"{len(left_out):,} files are empty or copies of others and were left out: {shown(sorted(left_out), 3)}.")
+    return kept
+
+
+def _digest(file: InputFile) -> bytes:
+    from hashlib import blake2b, file_digest
+
+    if file.path is None:
+        return b""
+    with file.path.open("rb") as raw:
+        return file_digest(raw, blake2b).digest()
+
+
 def peek(files: Sequence[InputFile]) -> dict[str, list[Any]]:
     """Fields of the first rows of the first and of the last file, with the values that are there."""
     found: dict[str, list[Any]] = {}

@@ -19,6 +19,7 @@ from grpo_plan.readers.formats._dumps import (
     add,
     asked,
     batches,
+    distinct,
     labelled,
     peek,
     reward_name,
@@ -52,6 +53,7 @@ def _is_dump(candidate: Candidate) -> bool:
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Rows in the order of their idx, G consecutive ones a group; the prompt is known to its group only."""
+    files = distinct(files, sink, _step_of)
     seen = {file.name: peek([file]) for file in files}
     splits = {name: "train" if "advantages" in fields else "eval" for name, fields in seen.items()}
     label, prefixes = labelled(splits.values(), sink), runs_of(files, sink)
@@ -71,11 +73,16 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         stem = prefixes[file.name] + base.partition(".")[0]
         groups = [f"{stem} group {idx // size}" for idx in step.fields["idx"]]
         own: dict[str, Sequence[Any]] = {"prompt": groups, "group": groups, "reward": rewards(step, weights)}
-        if (number := STEP.search(base)) is not None:
-            own["step"] = [int(number[1])] * step.size
+        if (number := _step_of(file)) is not None:
+            own["step"] = [number] * step.size
         if label:
             own["split"] = [split] * step.size
         add(sink, step, own, named, reward_name(weights))
+
+
+def _step_of(file: InputFile) -> int | None:
+    found = STEP.search(os.path.basename(file.name))
+    return None if found is None else int(found[1])
 
 
 def _weights(seen: Mapping[str, Sequence[Any]], sink: RolloutSink, file: InputFile) -> Mapping[str, float]:

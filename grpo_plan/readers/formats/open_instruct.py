@@ -17,6 +17,7 @@ from grpo_plan.readers.formats._dumps import (
     add,
     asked,
     batches,
+    distinct,
     note_cut_off,
     peek,
     reward_name,
@@ -45,6 +46,7 @@ def _is_dump(candidate: Candidate) -> bool:
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Rows of all shards: a group is a prompt_idx of a step; a prompt is told by its tokens."""
+    files = distinct(files, sink)
     sink.groups_apart = True
     seen = peek(files)
     weights = reward_weights("reward", (), sink, files[0].name)

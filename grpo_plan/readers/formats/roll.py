@@ -14,6 +14,7 @@ from grpo_plan.readers.formats._dumps import (
     add,
     asked,
     batches,
+    distinct,
     note_unequal_groups,
     peek,
     reward_name,
@@ -45,6 +46,7 @@ def _is_dump(candidate: Candidate) -> bool:
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Lines of columns, one row a rollout: what has one id and one prompt in one step is a group."""
+    files = distinct(files, sink)
     sink.groups_apart = True
     seen, where = peek(files), files[0].name
     weights = reward_weights("scores", (), sink, where)

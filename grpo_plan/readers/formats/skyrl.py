@@ -14,6 +14,7 @@ from grpo_plan.readers.formats._dumps import (
     add,
     asked,
     batches,
+    distinct,
     note_cut_off,
     note_unequal_groups,
     peek,
@@ -37,13 +38,14 @@ def _is_dump(candidate: Candidate) -> bool:
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Rows by prompt: what has one input_prompt in one file is a group. A score per token is summed."""
+    files = distinct(files, sink, _step_of)
     seen = peek(files)
     weights = reward_weights("score", (), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
     fields = dict.fromkeys((*OWN, *named.values()), Any)
     cut = 0
     for file in files:
-        step = STEP.findall(file.name)
+        step = _step_of(file)
         for found in batches(file, fields, sink):
             batch = usable(found, sink, partial(_fault, found.fields))
             batch.fields["score"][:] = _scores(batch)
@@ -57,11 +59,16 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
                 "stratum": batch.fields["data_source"],
                 "truncated": stopped,
             }
-            if step:
-                own["step"] = [int(step[-1])] * batch.size
+            if step is not None:
+                own["step"] = [step] * batch.size
             add(sink, batch, own, named, reward_name(weights))
     note_cut_off(sink, cut)
     note_unequal_groups(sink)
+
+
+def _step_of(file: InputFile) -> int | None:
+    found = STEP.findall(file.name)
+    return int(found[-1]) if found else None
 
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:

@@ -16,6 +16,7 @@ from grpo_plan.readers.formats._dumps import (
     Batch,
     add,
     asked,
+    distinct,
     labelled,
     many,
     note_cut_off,
@@ -55,6 +56,7 @@ def _is_dump(candidate: Candidate) -> bool:
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Samples by group_index; those that were not finished are dropped and counted."""
+    files = distinct(files, sink)
     sink.groups_apart = True
     splits = {f.name: "eval" if os.path.basename(f.name).startswith("eval_") else "train" for f in files}
     label, prefixes = labelled(splits.values(), sink), runs_of(files, sink)

@@ -16,6 +16,7 @@ from grpo_plan.readers.formats._dumps import (
     add,
     asked,
     batches,
+    distinct,
     labelled,
     peek,
     reward_name,
@@ -44,6 +45,7 @@ def _is_dump(candidate: Candidate) -> bool:
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Rows by iteration and group_idx. No row names its prompt: it is known to its group only."""
+    files = distinct(files, sink)
     seen, where = peek(files), files[0].name
     metrics = _metrics(seen)
     weights = reward_weights("total_reward", [*metrics, "final_reward"], sink, where)

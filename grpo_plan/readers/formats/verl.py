@@ -14,6 +14,7 @@ from grpo_plan.readers.formats._dumps import (
     add,
     asked,
     batches,
+    distinct,
     note_unequal_groups,
     peek,
     reward_name,
@@ -61,6 +62,7 @@ def _read_legacy(files: Sequence[InputFile], request: ReadRequest, sink: Rollout
 
 def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
     sink.groups_apart = True
+    files = distinct(files, sink)
     seen = peek(files)
     weights = reward_weights("score", _extra_rewards(seen), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
