@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,24 @@ def chance_of_no_dead_group(groups: pl.DataFrame) -> float | None:
     scored = groups["scored"].to_numpy()
     rates = (groups["total"].to_numpy() / scored - bottom) / (top - bottom)
     return _limit(rates, scored)
+
+
+def chance_of_no_dead_rewards(groups: Sequence[NDArray[np.float64]]) -> float | None:
+    """`chance_of_no_dead_group` of groups held as arrays of rewards, NaN where scoring failed.
+
+    Returns:
+        The limit, or None where a group is dead, there is none, or rewards have more than two levels.
+
+    >>> chance = chance_of_no_dead_rewards([np.array([0.0, 0.0, 1.0, 1.0])] * 3)
+    >>> round(chance, 3)  # (1 - 2 / 2**4)**3: all groups have pass rate 1/2
+    0.67
+    """
+    scored = [rewards[~np.isnan(rewards)] for rewards in groups]
+    levels = np.unique(np.concatenate(scored)) if scored else np.empty(0)
+    if levels.size != 2 or any(rewards.size < 2 or rewards.min() == rewards.max() for rewards in scored):
+        return None
+    rates = np.array([(rewards == levels[1]).mean() for rewards in scored])
+    return _limit(rates, np.array([rewards.size for rewards in scored]))
 
 
 def _limit(rates: NDArray[np.float64], scored: NDArray[np.int64]) -> float:
