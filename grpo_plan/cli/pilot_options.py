@@ -135,9 +135,9 @@ def _pilot_options(
         "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
         "pass_rate": pass_rate_column, "fail_rate": fail_rate_column, "stratum": stratum_column,
         "temperature": temperature_column, "response_tokens": tokens_column, "policy": model_column,
-        "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters, "skip_malformed": skip_malformed,
-        "reward_weights": parse_weights(reward_weights), "split": split, "policy_steps": parse_steps(policy_steps),
-        "weak_prior": weak_prior,
+        "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
+        "skip_malformed": skip_malformed, "reward_weights": parse_weights(reward_weights), "split": split,
+        "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
     }  # fmt: skip
     return PilotRequest(sources=pilot or [], options=options)
 
