@@ -321,7 +321,7 @@ def _decode_each(
         elif options.skip_malformed:
             tally.dropped["malformed_line"] += 1
         else:
-            raise _malformed(line, f"{name}:{first_line + offset}")
+            raise _malformed(line, f"{name}:{first_line + offset}", decoder)
     return rows, numbers
 
 
@@ -351,12 +351,16 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _malformed(line: bytes, place: str) -> PilotFormatError:
+def _malformed(line: bytes, place: str, decoder: msgspec.json.Decoder[Any]) -> PilotFormatError:
     try:
         line.decode()
+        if isinstance(value := _loads(line), dict):
+            msgspec.convert(value, decoder.type)
         why = f"is not a JSON object ({line[:40].decode(errors='replace')!r}...)"
     except UnicodeDecodeError:
         why = "is not UTF-8"
+    except msgspec.ValidationError as error:
+        why = f"has a field of another type than this format's ({error})"
     return PilotFormatError(f"{place}: {why}. Repair the line, or drop such lines with --skip-malformed.")
 
 

@@ -8,7 +8,10 @@ from importlib import import_module
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.source import Candidate, Format
 
-MODULES = ("verl", "trl", "ms_swift")
+MODULES = (
+    "verl", "trl", "ms_swift", "verifiers", "verifiers_v0", "inspect_ai", "lm_eval", "lighteval", "code_evals",
+    "solve_rate_sets",
+)  # fmt: skip
 TABLE = "table"  # the name of what is no tool's own format: any table with usual column names
 
 
