@@ -71,6 +71,10 @@ def _looks_like_document(candidate: Candidate) -> bool:
     )
 
 
+def _looks(candidate: Candidate) -> bool:
+    return _looks_like_archive(candidate) or _looks_like_document(candidate)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Reading:
     sink: RolloutSink
@@ -212,6 +216,7 @@ def _from_archive(path: Path, name: str) -> _Log:
     """The header and the summaries; of an archive still being written what its journal holds."""
     if sys.version_info >= (3, 14):
         import zipfile
+
         from compression import zstd
     else:
         from backports import zstd  # type: ignore[no-redef,unused-ignore]
@@ -256,26 +261,15 @@ FORMATS = (
     Format(
         name="inspect",
         tool="Inspect (inspect_ai)",
-        files="<log_dir>/<date>_<task>_<id>.eval",
+        files="<log_dir>/<date>_<task>_<id>.eval or .json",
         reads="scores of every sample and epoch, errors, limits, model, temperature, output tokens",
         evidence=Evidence.RAN,
         versions="0.3.285",
         limits=(
-            "summaries do not say why an answer stopped: cut-off ones are known only where max_tokens was set",
+            "summaries in .eval do not say why an answer stopped: cut-off ones are known only where max_tokens was set",
             "scores that were reduced over epochs are not used",
         ),
-        looks_like=_looks_like_archive,
-        pilot=_read,
-    ),
-    Format(
-        name="inspect-json",
-        tool="Inspect (inspect_ai)",
-        files="<log_dir>/<date>_<task>_<id>.json",
-        reads="scores of every sample and epoch, errors, limits, stop reasons, model, temperature, output tokens",
-        evidence=Evidence.RAN,
-        versions="0.3.285",
-        limits=("scores that were reduced over epochs are not used",),
-        looks_like=_looks_like_document,
+        looks_like=_looks,
         pilot=_read,
     ),
 )
