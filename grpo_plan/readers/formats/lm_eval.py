@@ -54,14 +54,16 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
     model = None if found is None or file.path is None else _model(file, found["date"])
     named, wanted = request.given.get("reward"), _wanted_filters(request)
     filters: dict[str, None] = {}
+    usable: dict[str, None] = {}
     several, metric = False, None
     for batch in json_rows(file, dict, sink):
         rows = [msgspec.convert(row, _Row) for row in batch.rows]
         filters |= dict.fromkeys(text_of(row.filter) or "none" for row in rows)
-        if len(filters) > 1 and wanted is None:
+        usable |= dict.fromkeys(text_of(row.filter) or "none" for row in rows if _scores_all(row))
+        if len(filters) > 1 and wanted is None and usable:
             raise PilotFormatError(
                 f"{file.name}: each document was scored by {len(filters)} filters ({', '.join(filters)}). Keep one, "
-                f"with --where filter={next(iter(filters))}."
+                f"e.g. with --where filter={next(iter(usable))}."
             )
         keep = [i for i, row in enumerate(rows) if wanted is None or (text_of(row.filter) or "none") in wanted]
         sink.drop("rows_of_other_filters", len(rows) - len(keep))
@@ -129,9 +131,7 @@ def _counts(row: _Row, value: Any, metric: str, place: Callable[[], str]) -> tup
     n = len(repeats)
     if value is None or value != value:
         return n, None
-    filtered = list_of(row.filtered_resps)
-    scored = list_of(filtered[0]) if filtered else None
-    if n > 1 and (scored is None or isinstance(filtered[0], str) or len(scored) != n):  # type: ignore[index]
+    if not _scores_all(row):
         raise PilotFormatError(
             f"{place()}: {metric} scores one of {n} answers (filter {text_of(row.filter) or 'none'}), so how many of "
             f"them are right is not in this log. Let the task score all: filter take_first_k with k = {n}, and a "
@@ -152,6 +152,16 @@ def _counts(row: _Row, value: Any, metric: str, place: Callable[[], str]) -> tup
             f"{place()}: {metric} = {shown([value])} of {n} answers is no whole number of passes. A graded score? "
             "Choose another metric with --reward-column."
         ) from None
+
+
+def _scores_all(row: _Row) -> bool:
+    """Whether every answer of a document reached the scorer."""
+    answers, filtered = list_of(row.resps), list_of(row.filtered_resps)
+    repeats = list_of(answers[0]) if answers else None
+    if not repeats or len(repeats) == 1:
+        return True
+    scored = filtered[0] if filtered else None
+    return isinstance(scored, list) and len(scored) == len(repeats)
 
 
 def _temperature(arguments: Any) -> float | None:
