@@ -11,6 +11,7 @@ two neighbours of a multiple together are at least 1.5 times as likely.) So m su
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,10 @@ MIN_INTERIOR = 20  # prompts with a rate between 0 and 1 that make an n evident:
 MIN_DISTINCT = 2  # different rates between 0 and 1: so n = 2 is never assumed, one half may be anything's half
 MAX_CHANCE = 1e-6
 MAX_DISTINCT = 4 * MAX_INFERRED  # different rates; more are no rates of few rollouts
+MAX_CHANCE_OF_VALUES = 1e-3  # of so many different rates, where some that n allows are not seen
+COMPUTED_DIGITS = 15  # of a rate that a program computed and wrote in full
 FLOAT_SLACK = Fraction(1, 2**50)  # what a double loses in a few operations near 1
+SINGLE_SLACK = Fraction(1, 2**23)  # the same of single precision
 MAX_DIGITS = 30
 
 
@@ -63,7 +67,7 @@ def digits_of(value: Decimal) -> int:
     return max(0, -int(exponent)) if isinstance(exponent, int) else 0
 
 
-def passes_of(rate: Decimal, total: int, digits: int | None = None) -> int:
+def passes_of(rate: Decimal, total: int, digits: int | None = None, *, slack: Fraction | None = None) -> int:
     """Passes k of ``total`` rollouts that a rate stands for.
 
     Args:
@@ -71,6 +75,7 @@ def passes_of(rate: Decimal, total: int, digits: int | None = None) -> int:
         total: n, at least 0.
         digits: Digits that the rate was rounded to; None takes its own, and then takes a rate that is k/n exactly at
             its word, since zeros at the end are not written.
+        slack: How far k/n may be from the rate; None takes half a unit of the last digit.
 
     Raises:
         NotARate: No k/n rounds to the rate, or several do; the message says which.
@@ -82,7 +87,7 @@ def passes_of(rate: Decimal, total: int, digits: int | None = None) -> int:
     nearest = round(exact * total)
     if digits is None and exact * total == nearest:
         return nearest
-    slack = rounding(digits_of(rate) if digits is None else digits)
+    slack = rounding(digits_of(rate) if digits is None else digits) if slack is None else slack
     fits = [
         k
         for k in range(nearest - 1, nearest + 2)
@@ -134,14 +139,13 @@ class RateReading:
         try:
             found = self._passes(rate, total)
         except NotARate:
-            short = _short(rate)  # a rate of single precision, stored as a double
-            if short is None or short == rate:
+            if _short(rate) is None:
                 raise
-            found = self._passes(short, total)
+            found = self._passes(rate, total, SINGLE_SLACK)  # a rate of single precision, stored as a double
         return total - found if self.fails else found
 
-    def _passes(self, rate: Decimal, total: int) -> int:
-        return passes_of(rate.scaleb(-2) if self.percent else rate, total, self.digits)
+    def _passes(self, rate: Decimal, total: int, slack: Fraction | None = None) -> int:
+        return passes_of(rate.scaleb(-2) if self.percent else rate, total, self.digits, slack=slack)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -218,7 +222,7 @@ def reading_of(
     digits = max(digits_of(v) for v in values)
     if known_n:
         return RateReading(percent=percent, fails=fails, digits=digits), tuple(notes)
-    n, reason = inferred_rollouts(values)
+    n, reason = inferred_rollouts(values, single=column.single)
     if n is None:
         raise PilotFormatError(
             f"{place}: {name} holds {kind}, and nothing says of how many rollouts ({reason}). How many rollouts per "
@@ -234,11 +238,12 @@ def reading_of(
     return RateReading(percent=percent, fails=fails, digits=digits, rollouts=n), tuple(notes)
 
 
-def inferred_rollouts(values: Mapping[Decimal, int]) -> tuple[int | None, str]:
+def inferred_rollouts(values: Mapping[Decimal, int], *, single: bool = False) -> tuple[int | None, str]:
     """The n of a column of rates in [0, 1], or None and the reason why it is not evident.
 
     Args:
         values: The different rates, each with its number of prompts.
+        single: They were of single precision.
 
     >>> inferred_rollouts({Decimal(k) / 8: 10 for k in range(9)})
     (8, '')
@@ -254,15 +259,16 @@ def inferred_rollouts(values: Mapping[Decimal, int]) -> tuple[int | None, str]:
     if len(values) > MAX_DISTINCT:
         return None, f"more than {MAX_DISTINCT:,} different rates"
     digits = min(MAX_DIGITS, max(digits_of(v) for v in values))
-    slack = rounding(digits)
+    slack = max(rounding(digits), SINGLE_SLACK if single and digits > 6 else Fraction(0))
     exact = [Fraction(v) for v in inner]
     n = next((n for n in range(2, MAX_INFERRED + 1) if all(_fits(v, n, slack) for v in exact)), None)
     if n is None:
         return None, f"they are multiples of 1/n for no n up to {MAX_INFERRED}"
-    written = 10**digits - 1  # numbers of so many digits between 0 and 1
-    chance = sum(min(1.0, (m - 1) / written) ** prompts for m in range(2, n + 1))
-    if chance > MAX_CHANCE:
-        return None, f"{digits} digits are too few to tell n = {n} from rounding"
+    shares = [_share_of_numbers(m, digits) for m in range(2, n + 1)]
+    by_prompts, by_values = (sum(share**count for share in shares) for count in (prompts, len(inner)))
+    if by_prompts > MAX_CHANCE or (len(inner) < n - 1 and by_values > MAX_CHANCE_OF_VALUES):
+        written = f"{digits} digit{'' if digits == 1 else 's'}"
+        return None, f"with {written} and {len(inner)} different rates, n = {n} may be rounding or chance"
     counts = {v: round(Fraction(v) * n) for v in inner}
     for prime in _primes(n):
         divisible = sum(c for v, c in inner.items() if counts[v] % prime == 0)
@@ -274,15 +280,25 @@ def inferred_rollouts(values: Mapping[Decimal, int]) -> tuple[int | None, str]:
     return n, ""
 
 
+def _share_of_numbers(n: int, digits: int) -> float:
+    """Share of the numbers with so many digits between 0 and 1 that a k/n rounds to; halves round both ways."""
+    numbers = int(10**digits) - 1
+    if numbers > 10**6:
+        return float((n - 1) / numbers)
+    found = set()
+    for k in range(1, n):
+        twice, rest = divmod(2 * k * 10**digits, n)  # k/n in half units of the last digit
+        found |= {twice // 2, (twice + 1) // 2} if not rest else {(twice + 1) // 2}
+    return min(1.0, len(found - {0, numbers + 1}) / numbers)
+
+
 def _fits(rate: Fraction, n: int, slack: Fraction) -> bool:
     return abs(Fraction(round(rate * n), n) - rate) <= slack
 
 
 def _upper_tail(hits: int, trials: int) -> float:
-    """Chance of at least so many heads of a fair coin."""
-    from scipy.stats import binom
-
-    return float(binom.sf(hits - 1, trials, 0.5))
+    """Upper limit of the chance of at least so many heads of a fair coin (Hoeffding), for more than half."""
+    return math.exp(-2.0 * (hits - trials / 2) ** 2 / trials)
 
 
 def _primes(n: int) -> list[int]:

@@ -32,7 +32,9 @@ def sets() -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
          **dict.fromkeys(SKYWORK, 16)}.items())}  # fmt: skip
     sizes = [4 + i % 5 for i in range(PROMPTS)]
     draw = random.Random(99)
-    some = {m: [sum(draw.random() < i / (PROMPTS - 1) for _ in range(sizes[i])) for i in range(PROMPTS)] for m in SYNTHETIC}
+    some = {
+        m: [sum(draw.random() < i / (PROMPTS - 1) for _ in range(sizes[i])) for i in range(PROMPTS)] for m in SYNTHETIC
+    }
     rows: dict[str, list[dict[str, Any]]] = {
         "big-math": [
             {"problem": t, "answer": "1", "source": ("math", "orca")[i % 2], "domain": ["Algebra"],

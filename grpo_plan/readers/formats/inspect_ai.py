@@ -104,7 +104,7 @@ def _add(log: _Log, name: str, reading: _Reading) -> None:
         return
     reading.runs.append(run)
     scores = [_flat(sample.scores) for sample in samples]
-    weights = chosen_reward(list(dict.fromkeys(n for flat in scores for n in flat)), sink, name)
+    weights = chosen_reward(_names(scores), sink, name)
     only = next(iter(weights)) if set(weights.values()) == {1.0} and len(weights) == 1 else None
     failed = [sample.error is not None for sample in samples]
     model, limit = text_of(about.get("model")), _generation(log, "max_tokens")
@@ -164,6 +164,13 @@ def _flat(scores: Mapping[str, Any] | None) -> dict[str, Any]:
         else:
             out |= {f"{name}/{key}": GRADES.get(v, v) if isinstance(v, str) else v for key, v in parts}
     return out
+
+
+def _names(scores: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Scorers; one with several values counts by them, though a sample that it could not grade has none."""
+    names = list(dict.fromkeys(name for flat in scores for name in flat))
+    several = {name.rpartition("/")[0] for name in names}
+    return [name for name in names if name not in several]
 
 
 def _generation(log: _Log, name: str) -> Any:

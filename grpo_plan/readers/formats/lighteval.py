@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
-from grpo_plan.readers.rates import NotARate, RateReading
+from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
@@ -131,7 +131,7 @@ def _passes(value: Any, total: int, metric: str, place: str) -> int | None:
     if value is None or value != value:
         return None
     try:
-        return RateReading().passes(value, total)
+        return RateReading(digits=COMPUTED_DIGITS).passes(value, total)
     except NotARate:
         raise PilotFormatError(
             f"{place}: {metric} = {shown([value])} of {total} answers is no whole number of passes. A graded score? "

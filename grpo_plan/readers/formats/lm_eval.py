@@ -13,7 +13,7 @@ import msgspec
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import json_rows
-from grpo_plan.readers.rates import NotARate, RateReading
+from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
@@ -146,7 +146,7 @@ def _counts(row: _Row, value: Any, metric: str, place: Callable[[], str]) -> tup
     if n > 1 and most is not None and most[1] is not None and int(most[1]) != n:
         raise PilotFormatError(f"{place()}: {metric} speaks of {most[1]} answers, and resps holds {n}. Which is it?")
     try:
-        return n, RateReading().passes(value, n)
+        return n, RateReading(digits=COMPUTED_DIGITS).passes(value, n)
     except NotARate:
         raise PilotFormatError(
             f"{place()}: {metric} = {shown([value])} of {n} answers is no whole number of passes. A graded score? "
