@@ -267,6 +267,7 @@ def wide_cells(
     if options.rate_column is not None and rates is not None:
         options.rate_column.add(rates)
         keep[:] = False
+    known: dict[tuple[type, str, int], int] = {}  # few different rates: each is worked out once
     for i in range(size if plain is None and keep.any() else 0):
         given = rates[i] if rates is not None else columns["k"][i]
         if is_missing(n[i]) or is_missing(given):
@@ -275,9 +276,12 @@ def wide_cells(
             continue
         here = partial(place, i)  # naming a place reads the file again: only for an error
         total = _whole(n[i], here, n_name)
-        passes = (
-            _successes(given, total, here, k_name, options.rates) if rates is not None else _whole(given, here, k_name)
-        )
+        if rates is None:
+            passes = _whole(given, here, k_name)
+        elif (key := (type(given), str(given), total)) in known:
+            passes = known[key]
+        else:
+            passes = known[key] = _successes(given, total, here, k_name, options.rates)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {k_name} = {passes:,} exceeds {n_name} = {total:,}. Swapped columns? "

@@ -10,7 +10,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._columns import first_values
 from grpo_plan.readers.formats.solve_rates import FRACTION, SETS, read_rate_set
-from grpo_plan.readers.rates import NotARate, RateReading
+from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
@@ -31,9 +31,9 @@ def _is_rate(value: Any) -> bool:
     return number is not None and 0.0 <= number <= 1.0
 
 
-def _percent_of_128(value: Any) -> bool:
+def _percent_of_128(value: Any, digits: int | None = None) -> bool:
     try:
-        RateReading(percent=True).passes(value, 128)
+        RateReading(percent=True, digits=digits).passes(value, 128)
     except NotARate:
         return False
     return not isinstance(value, bool)
@@ -88,7 +88,11 @@ def _is_lime_difficulty(candidate: Candidate) -> bool:
         return False
     numbers = [number_of(v) for v in first_values(candidate, "difficulty")]
     fractions = {n for n in numbers if n is not None and n != int(n)}
-    return len(fractions) > 1 and _all(candidate, "difficulty", _percent_of_128)
+    return len(fractions) > 1 and _all(
+        candidate,
+        "difficulty",
+        partial(_percent_of_128, digits=COMPUTED_DIGITS),  # levels such as 5.5 come near too
+    )
 
 
 def _is_lime_solved(candidate: Candidate) -> bool:
