@@ -7,7 +7,6 @@ from collections.abc import Callable
 from grpo_plan.readers.formats._survivors import UNLIKELY
 from grpo_plan.readers.sink import RolloutSink
 
-
 RANGE = 1e-12  # rewards closer than this are equal
 
 

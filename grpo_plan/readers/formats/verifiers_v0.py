@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from grpo_plan.readers.files import InputFile
-from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.formats._filtered import read_as_filtered_if_so
+from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
