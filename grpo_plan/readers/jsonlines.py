@@ -14,6 +14,7 @@ import msgspec
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero, wide_cells
+from grpo_plan.readers.malformed import malformed
 from grpo_plan.readers.values import from_plain, is_missing, list_of, matches
 
 BLOCK_BYTES = 2 << 20
@@ -321,7 +322,7 @@ def _decode_each(
         elif options.skip_malformed:
             tally.dropped["malformed_line"] += 1
         else:
-            raise _malformed(line, f"{name}:{first_line + offset}")
+            raise malformed(line, f"{name}:{first_line + offset}", decoder)
     return rows, numbers
 
 
@@ -349,15 +350,6 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _malformed(line: bytes, place: str) -> PilotFormatError:
-    try:
-        line.decode()
-        why = f"is not a JSON object ({line[:40].decode(errors='replace')!r}...)"
-    except UnicodeDecodeError:
-        why = "is not UTF-8"
-    return PilotFormatError(f"{place}: {why}. Repair the line, or drop such lines with --skip-malformed.")
 
 
 def _not_a_table(text: bytes, name: str, kind: str) -> PilotFormatError:

@@ -126,7 +126,8 @@ class RolloutSink:
         counted = {name: columns[name] for name in COUNTED if name in columns}
         roles = ColumnMap(shape="wide", **{role: role for role in counted if role != "k"}, k=k_name)
         self.tally.policy_column = self.tally.policy_column or "policy"
-        count_columns(counted, roles, self.request.options, where, self.tally)
+        options = replace(self.request.options, rollouts_per_prompt=None)  # the reader says how many
+        count_columns(counted, roles, options, where, self.tally)
 
     def provenance(self) -> Provenance:
         """What was read."""
