@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.group_log import GroupLog
-from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage, quantity_of, recognised_names, tool_of
+from grpo_plan.quantities import (
+    Absent,
+    Cause,
+    Quantity,
+    RunView,
+    Stage,
+    drops_groups,
+    quantity_of,
+    recognised_names,
+    tool_of,
+)
 
 Floats = NDArray[np.float64]
 SAME_SHARE = 1e-6
@@ -83,7 +93,7 @@ class RunLog:
         values, notes = counted
         if isinstance(logged, Absent):
             why = [f"The metrics do not say it: {logged.reason}"] if self.metrics else []
-            if not self.covers_steps:
+            if self.metrics and not self.covers_steps:
                 why.append("The rollouts are those of the last batch before each row only.")
             return Quantity(name=name, values=values, notes=(*notes, *why))
         if not self.covers_steps:
@@ -111,9 +121,7 @@ class RunLog:
     @property
     def _drops_groups(self) -> bool:
         """Whether the metrics say that groups were thrown away: a dump holds the others only."""
-        view = self._view()
-        found = [(quantity_of("evicted_groups", view), 0.0), (quantity_of("generation_batches", view), 1.0)]
-        return any(isinstance(q, Quantity) and bool(np.any(q.values > least)) for q, least in found)
+        return drops_groups(self._view())
 
     @property
     def unknown_keys(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from grpo_plan.quantities.base import DEFINITIONS, Absent, Cause, Definition, Quantity, Scope, Stage
 from grpo_plan.quantities.names import tool_of
-from grpo_plan.quantities.resolve import quantity_of, recognised_names
+from grpo_plan.quantities.resolve import drops_groups, quantity_of, recognised_names
 from grpo_plan.quantities.view import RunView
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "RunView",
     "Scope",
     "Stage",
+    "drops_groups",
     "quantity_of",
     "recognised_names",
     "tool_of",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from grpo_plan.errors import DomainError
-from grpo_plan.quantities.base import DEFINITIONS, Absent, Cause, Quantity, Stage
+from grpo_plan.quantities.base import DEFINITIONS, Absent, Cause, Quantity, Scope, Stage
 from grpo_plan.quantities.dead import (
     Answers,
     nemo_rl,
@@ -38,6 +38,7 @@ DEAD_RULES: dict[str, Callable[[RunView], Answers]] = {
     "open-instruct": open_instruct,
 }
 SHARES = ("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction")
+MAY_FILTER = frozenset({"openrlhf", "nemo-rl", "prime-rl", "skyrl", "slime", "roll", "open-instruct", "easyr1"})
 SAME_EVERYWHERE = frozenset({"step_time_s", "tokens"})
 PERCENT = frozenset({"truncated_fraction", "failed_fraction"})
 
@@ -75,7 +76,7 @@ def _by_rule(name: str, view: RunView) -> Quantity | Absent | None:
     if name in SHARES:
         return _share(name, view)
     if name == "dead_batch":
-        return dead_batch(view) if view.tool in ("trl", None) else None
+        return dead_batch(view) if view.tool == "trl" else None
     if name in ("reward_std", "group_reward_std"):
         return reward_std(name, view)
     if name == "advantage_abs_max":
@@ -96,7 +97,7 @@ def _share(name: str, view: RunView) -> Quantity | Absent | None:
     """One of the four shares of groups, from the rules of the tool or from the others."""
     rule = DEAD_RULES.get(view.tool or "")
     answers: Answers = {} if rule is None else rule(view)
-    if view.tool in ("trl", "ms-swift", None):
+    if view.tool in ("trl", "ms-swift"):
         answers["dead_fraction"] = dead_fraction(view)
     if name in answers:
         return answers[name]
@@ -138,8 +139,28 @@ def _direct(name: str, view: RunView) -> Quantity | None:
     notes: tuple[str, ...] = ()
     if name in PERCENT and float(np.nanmax(values)) > 1.0:
         values, notes = values / 100.0, (f"{view.names[plain]} was taken as a percentage.",)
-    stage = Stage.UNKNOWN if view.tool in ("roll", "openrlhf", "skyrl", "open-instruct") else Stage.UNFILTERED
-    return Quantity(name=name, values=values, metrics=view.logged(plain), stage=stage, notes=notes)
+    return Quantity(name=name, values=values, metrics=view.logged(plain), stage=_stage(name, plain, view), notes=notes)
+
+
+def _stage(name: str, metric: str, view: RunView) -> Stage:
+    """Whether a metric is of all groups, or of those that were kept."""
+    if DEFINITIONS[name].scope is Scope.STEP:
+        return Stage.UNFILTERED
+    if "/all/" in metric and view.tool == "prime-rl":
+        return Stage.BEFORE
+    if drops_groups(view):
+        return Stage.AFTER
+    return Stage.UNKNOWN if view.tool in MAY_FILTER else Stage.UNFILTERED
+
+
+def drops_groups(view: RunView) -> bool:
+    """Whether the metrics say that groups were thrown away."""
+    for quantity, least in (("evicted_groups", 0.0), ("generation_batches", 1.0)):
+        for name in names_for(view.tool, quantity):
+            values = view.get(name)
+            if values is not None and bool(np.any(values > least)):
+                return True
+    return str(view.setting("dynamic_sample")).lower() == "true"
 
 
 def _tokens(view: RunView) -> Quantity | None:

@@ -23,6 +23,10 @@ SKIPPED_SUFFIXES = frozenset(
 )
 
 
+class SeveralFormatsError(PilotFormatError):
+    """A source holds files of several formats, and none was named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Files of one format; None is the general reader of tables. ``beside`` holds other formats of the same run."""
@@ -69,7 +73,7 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
         groups = {key: held for key, held in groups.items() if order[key] == first}
     if len(groups) > 1:
         listing = ", ".join(f"{key} ({len(held):,} file{'s' * (len(held) > 1)})" for key, held in groups.items())
-        raise PilotFormatError(
+        raise SeveralFormatsError(
             f"{_shown(items)}: holds several formats: {listing}. Name one with --format, or give its files."
         )
     if groups:

@@ -29,6 +29,7 @@ NO_METRICS = frozenset(
 )  # fmt: skip
 SUMMARY = frozenset(("train_runtime", "train_loss", "train_samples_per_second", "train_steps_per_second", "total_flos"))
 EVALUATION = re.compile(r"(eval_|eval/|test/|validation/|val-core/|val-aux/|val_correct/).+")
+CLOCKS = frozenset(("epoch", "train/epoch"))
 MAX_STEP = 2**53
 
 
@@ -136,7 +137,11 @@ class RunBuilder:
 
     def run_log(self, *, format: str, source: str, tool: str | None = None, **more: Any) -> RunLog:
         """What was taken in."""
-        steps = sorted({s for column in self._train.values() for s in column})
+        clocks = [n for n in self._train if n in CLOCKS] if len(self._train) > len(CLOCKS & set(self._train)) else []
+        steps = sorted({s for name, column in self._train.items() if name not in clocks for s in column})
+        known = set(steps)
+        for name in clocks:  # an evaluation logs the epoch too, and is no step of training
+            self._train[name] = {s: v for s, v in self._train[name].items() if s in known}
         again = self._undone & set(steps)
         dropped = Counter(self.dropped)
         dropped["steps_logged_twice"] += len(again)

@@ -12,7 +12,7 @@ from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError
 from grpo_plan.group_log import GroupLog
 from grpo_plan.readers.arguments import request_of
-from grpo_plan.readers.discovery import Found, discover
+from grpo_plan.readers.discovery import Found, SeveralFormatsError, discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.formats.metrics import read_metrics
 from grpo_plan.readers.groups_reader import read_groups
@@ -117,6 +117,8 @@ def discover_run(source: Source, request: ReadRequest) -> Found | None:
     """Files of a run; None where a folder holds rollouts but no metrics."""
     try:
         found = discover(source, "run", request.format)
+    except SeveralFormatsError:
+        raise
     except PilotFormatError:
         if request.format is None and _rollouts(source):
             return None
@@ -162,7 +164,7 @@ def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
         return log
     try:
         held: GroupLog = read_groups(
-            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=log.group_size,
+            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=log.rollouts_per_prompt,
             progress=request.progress,
         )  # fmt: skip
     except GrpoPlanError as error:

@@ -149,7 +149,7 @@ FORMATS = (
         limits=("with dynamic_sample only survivors are counted",),
         looks_like=_is_ms_swift,
         run=_reader("ms-swift-metrics", "ms-swift"),
-        preference=1,
+        preference=-1,
     ),
     Format(
         name="easyr1-metrics",

@@ -70,8 +70,14 @@ def _opened(file: InputFile) -> Iterator[sqlite3.Connection]:
     import sqlite3
     from urllib.parse import quote
 
+    mode = "ro"
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode=ro", uri=True)) as base:
+        with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode=ro", uri=True)) as trial:
+            trial.execute("SELECT 1 FROM metrics LIMIT 1")
+    except sqlite3.OperationalError:
+        mode = "ro&immutable=1"  # a log of writes beside it that cannot be opened: its last rows are not read
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode={mode}", uri=True)) as base:
             yield base
     except sqlite3.Error as error:
         raise PilotFormatError(

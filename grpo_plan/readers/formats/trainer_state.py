@@ -11,7 +11,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import document
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.run_builder import RunBuilder, as_step, flat
+from grpo_plan.readers.run_builder import PART_OF_TOTAL, RunBuilder, as_step, flat
 from grpo_plan.readers.run_config import settings_beside
 from grpo_plan.readers.run_rows import chosen_runs, place_of, run_names
 from grpo_plan.readers.source import Candidate, Evidence, Format
@@ -41,6 +41,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest) -> RunLog:
     chosen = chosen_runs(runs, request, place_of(files))
     builder = RunBuilder()
     read: list[InputFile] = []
+    swift = False
     for _, held in chosen:
         state = _latest(held)
         read.append(state.file)
@@ -49,10 +50,12 @@ def _read(files: Sequence[InputFile], request: ReadRequest) -> RunLog:
         for item in state.history:
             if isinstance(item, dict):
                 builder.add(dict(flat(item)), item.get("step"))
+                swift |= PART_OF_TOTAL in item
             else:
                 builder.dropped["rows_that_are_no_objects"] += 1
     builder.config.update(settings_beside(read, builder))
-    return builder.run_log(format="trainer-state", source=place_of(read))
+    tool = "ms-swift" if swift or "dynamic_sample" in builder.config else None
+    return builder.run_log(format="trainer-state", source=place_of(read), tool=tool)
 
 
 def _run_folder(file: InputFile) -> Path:

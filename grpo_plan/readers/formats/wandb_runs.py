@@ -72,6 +72,8 @@ def _add_chart(builder: RunBuilder, rows: Sequence[Mapping[str, Any]], run: str)
 def _is_history(candidate: Candidate) -> bool:
     if candidate.kind not in ("jsonl", "json-array", "csv", "parquet") or ROLLOUT_COLUMNS & set(candidate.columns):
         return False
+    if "_wandb" in candidate.columns:  # the summary of a run, not its history
+        return False
     return "_step" in candidate.columns and bool(HISTORY & set(candidate.columns))
 
 
