@@ -8,7 +8,7 @@ from importlib import import_module
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.source import Candidate, Format
 
-MODULES = ("verl", "trainer_state", "metrics", "tensorboard", "mlflow", "wandb_runs")
+MODULES = ("verl", "trainer_state", "tensorboard", "mlflow", "wandb_runs", "metrics")
 TABLE = "table"  # the name of what is no tool's own format: any table with usual column names
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.run_builder import RunBuilder
+from grpo_plan.readers.run_builder import RunBuilder, as_step
 from grpo_plan.readers.run_rows import chosen_runs, place_of
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.run_log import RunLog
@@ -113,7 +113,7 @@ def _points(path: Path, builder: RunBuilder) -> Iterator[tuple[Any, Any]]:
     """Step and value of every line ``timestamp value step``; others are counted."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         parts = line.split()
-        if len(parts) == 3:
+        if len(parts) == 3 and as_step(parts[2]) is not None:
             yield parts[2], parts[1]
         elif parts:
             builder.dropped["malformed_line"] += 1

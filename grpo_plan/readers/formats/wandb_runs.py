@@ -17,6 +17,7 @@ from grpo_plan.run_log import RunLog
 
 BETWEEN = " - "  # a run and its metric, in the header of a chart
 BOUNDS = ("__MIN", "__MAX")  # of the points that a chart puts together
+ROLLOUTS = ROLLOUT_COLUMNS - {"completions"}  # the name of TRL's table
 HISTORY = frozenset(("_runtime", "_timestamp"))
 
 
@@ -70,7 +71,7 @@ def _add_chart(builder: RunBuilder, rows: Sequence[Mapping[str, Any]], run: str)
 
 
 def _is_history(candidate: Candidate) -> bool:
-    if candidate.kind not in ("jsonl", "json-array", "csv", "parquet") or ROLLOUT_COLUMNS & set(candidate.columns):
+    if candidate.kind not in ("jsonl", "json-array", "csv", "parquet") or ROLLOUTS & set(candidate.columns):
         return False
     if "_wandb" in candidate.columns:  # the summary of a run, not its history
         return False
