@@ -156,7 +156,7 @@ def test_several_event_files_of_a_folder_are_one_run_and_several_folders_are_sev
     assert run.metrics["train/frac_reward_zero_std"][11_000] == pytest.approx(0.5 + 110.0)
     assert run.dropped == {"steps_logged_twice": 1000}
     log(tmp_path / "b", range(5), 0.0)
-    with pytest.raises(gp.PilotFormatError, match=r"holds 2 runs: a, b\. Name one with --run"):
+    with pytest.raises(gp.PilotFormatError, match=r"holds 2 runs: a, b\. Name one of them"):
         gp.read_run(tmp_path)
     assert gp.read_run(tmp_path, run="b").steps.size == 5
     (tmp_path / "c").mkdir()
@@ -291,7 +291,7 @@ def test_charts_of_wandb_and_their_runs(tmp_path: Path) -> None:
             out = csv.writer(file)
             out.writerow(["Step", *(f"{r} - {metric}{e}" for r in ("a - b", "c") for e in ("", "__MIN", "__MAX"))])
             out.writerows([[s, *[s / 10] * 3, *([s / 20] * 3 if s < 3 else [""] * 3)] for s in range(1, 5)])
-    with pytest.raises(gp.PilotFormatError, match=r"holds 2 runs: a - b, c\. Name one with --run"):
+    with pytest.raises(gp.PilotFormatError, match=r"holds 2 runs: a - b, c\. Name one of them"):
         gp.read_run(tmp_path)
     both = gp.read_run(tmp_path, run="c")
     assert (both.steps.tolist(), sorted(both.metrics)) == ([1, 2], ["train/frac_reward_zero_std", "train/reward"])

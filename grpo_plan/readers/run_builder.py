@@ -54,6 +54,7 @@ class RunBuilder:
     _undone: set[int] = field(default_factory=set)
     _last: dict[str, int] = field(default_factory=dict)
     _totals: set[int] = field(default_factory=set)
+    _roles: dict[str, str] = field(default_factory=dict)
 
     def note(self, sentence: str) -> None:
         """A sentence on how the log was read; said once."""
@@ -70,14 +71,15 @@ class RunBuilder:
         train: dict[str, float] = {}
         summary = False
         for name, value in row.items():
-            if name in NO_METRICS:
+            role = self._roles.get(name) or self._roles.setdefault(name, _role(name))
+            if role == "other":
                 continue
-            number = self._number(name, value)
+            number = value if type(value) is float and math.isfinite(value) else self._number(name, value)
             if number is None:
                 continue
-            if name.removeprefix("train/") in SUMMARY:
+            if role == "summary":
                 summary = True
-            elif EVALUATION.fullmatch(name):
+            elif role == "eval":
                 self._eval.setdefault(name, {})[at] = number
             else:
                 train[name] = number
@@ -85,9 +87,10 @@ class RunBuilder:
             self._totals.add(at)
             return
         for name, number in train.items():
-            self._resumed(name, at, number)
-        for name, number in train.items():
-            self._train.setdefault(name, {})[at] = number
+            known = self._train.setdefault(name, {})
+            if at in known:
+                self._resumed(name, at, number)
+            known[at] = number
             self._last[name] = at
 
     def add_series(self, name: str, points: Iterable[tuple[object, object]]) -> None:
@@ -100,8 +103,8 @@ class RunBuilder:
 
         The same value at the same step again (an epoch beside an evaluation) is no second row.
         """
-        known = self._train.get(name)
-        if known is None or step not in known or (step == self._last[name] and known[step] == value):
+        known = self._train[name]
+        if step == self._last[name] and known[step] == value:
             return
         if step < self._last[name]:
             undone = [s for s in known if s > step]
@@ -167,6 +170,15 @@ class RunBuilder:
             notes=tuple(dict.fromkeys(notes)),
             **more,
         )
+
+
+def _role(name: str) -> str:
+    """What a column is: a metric of training or of an evaluation, a total of the run, or none of these."""
+    if name in NO_METRICS:
+        return "other"
+    if name.removeprefix("train/") in SUMMARY:
+        return "summary"
+    return "eval" if EVALUATION.fullmatch(name) else "train"
 
 
 def _columns(table: Mapping[str, Mapping[int, float]], steps: list[int]) -> dict[str, NDArray[np.float64]]:

@@ -31,18 +31,20 @@ def _read(files: Sequence[InputFile], request: ReadRequest) -> RunLog:
     for file in files:
         folders.setdefault((file.path or Path(file.name)).parent, []).append(file)
     where = place_of(files)
-    accumulators = {folder: [_load(f) for f in _in_order(held)] for folder, held in folders.items()}
-    runs = {
-        folder: (folders[folder], [a for a in held if a.Tags()["scalars"]])
-        for folder, held in accumulators.items()
-        if any(a.Tags()["scalars"] for a in held)
-    }
-    if not runs:
+    named = dict(zip(run_names(list(folders)), folders.values(), strict=True))
+    wanted = chosen_runs(named, request, where) if request.runs else list(named.items())
+    loaded: dict[str, list[Any]] = {}
+    for name, held in wanted:
+        parts = [part for file in _in_order(held) if (part := _load(file)).Tags()["scalars"]]
+        if parts:
+            loaded[name] = parts
+        if len(loaded) > 1 and not request.runs:  # which of them, the user has to say: no need to read the rest
+            chosen_runs(named, request, where)
+    if not loaded:
         raise PilotFormatError(f"{where}: holds no scalars. Give the folder of the run that logged metrics.")
-    named = dict(zip(run_names(list(runs)), runs.values(), strict=True))
     builder, read = RunBuilder(), []
-    for _, (held, parts) in chosen_runs(named, request, where):
-        read += held
+    for name, parts in loaded.items():
+        read += named[name]
         for part in parts:
             _add(builder, part)
     builder.config.update(settings_beside(read, builder))
