@@ -70,6 +70,28 @@ def test_trap_2_metrics_are_absent_at_steps_that_reuse_rollouts() -> None:
     assert np.isfinite(told(run, "grad_norm").values).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "groups", "dead", "disagree"), [("binary", 80, 40, 0), ("none2", 80, 39, 5), ("batchstd", 36, 10, 0)]
+)
+def test_rollouts_beside_the_state_of_trl_are_counted(name: str, groups: int, dead: int, disagree: int) -> None:
+    source = TRL / name
+    if not (source / "completions").is_dir():
+        pytest.fail(f"{source}/completions is missing")
+    run = gp.read_run(source)
+    assert run.groups is not None
+    assert (run.groups.groups, run.groups.dead_groups) == (groups, dead)
+    found = told(run, "dead_fraction")
+    assert found.mean == pytest.approx(dead / groups)
+    assert any(f"says otherwise at {disagree} of" in note for note in found.notes) == bool(disagree)
+
+
+def test_trap_1_the_logged_mean_of_a_window_counts_where_only_its_last_batch_was_dumped() -> None:
+    run = gp.read_run(TRL / "gap")
+    assert run.groups is not None
+    assert (run.groups.groups, run.groups.dead_groups) == (16, 6)
+    assert told(run, "dead_fraction").mean == pytest.approx(0.4375)
+
+
 def dumped_groups(folder: Path, size: int, training: Callable[[int], bool]) -> gp.GroupLog:
     """Groups of consecutive rows, as TRL writes them."""
     step, low, high = [], [], []
@@ -231,7 +253,7 @@ def test_several_writers_of_a_step_are_joined(tmp_path: Path) -> None:
 
 
 def test_ms_swift_and_easyr1() -> None:
-    swift = gp.read_run(DATA / "ms_swift")
+    swift = gp.read_run(DATA / "ms_swift" / "logging.jsonl")
     assert (swift.format, swift.steps.tolist()) == ("ms-swift-metrics", [1, 2])
     assert told(swift, "dead_fraction").values.tolist() == [0.375] * 2
     assert told(swift, "group_reward_std").values.tolist() == [0.21] * 2
@@ -548,6 +570,19 @@ def test_each_log_is_recognised_by_its_content(name: str, tmp_path: Path) -> Non
     assert found.name == OWN[name]
     assert next(f.name for f in formats() if f.run and f.looks_like(look(InputFile(name="x", path=copy)))) == OWN[name]
     assert recognised(look(InputFile(name=str(copy), path=copy)), "pilot") is None
+
+
+def test_no_other_file_of_any_tool_is_taken_for_a_log_of_metrics() -> None:
+    logs = {*OWN, *(f"trl/{name}/trainer_state.json" for name in ("none2", "batchstd", "gap"))}
+    for path in sorted(p for p in DATA.rglob("*") if p.is_file() and p.suffix not in (".xz", ".md", ".yaml", ".toml")):
+        name = path.relative_to(DATA).as_posix()
+        if name in logs or "tfevents" in name:
+            continue
+        try:
+            found = recognised(look(InputFile(name=name, path=path)), "run")
+        except gp.PilotFormatError:
+            continue
+        assert found is None, f"{name} is taken for {found and found.name}"
 
 
 @pytest.mark.parametrize("row", NO_RUN)

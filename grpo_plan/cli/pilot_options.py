@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,7 @@ PROGRESS_BYTES = 200 << 20
 
 
 MAX_STEP = 2**53
+NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 
 InputFormat = Annotated[
@@ -38,6 +39,7 @@ class PilotRequest:
 
     sources: list[str]
     options: dict[str, Any]
+    names_source: bool = False  # whether the answer itself says what was read
 
     def holds(self, target: Path) -> bool:
         """Whether a path is one of the inputs, under whatever name."""
@@ -60,7 +62,7 @@ class PilotRequest:
 
         with _Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
-        _tell_of(pilot, expected)
+        self._tell_of(pilot, expected)
         return pilot
 
     def read_checked(self, session: str | None, text: str | None, order: bool, level: float) -> IndependenceReport:
@@ -71,18 +73,18 @@ class PilotRequest:
             report = read_independence(
                 self.sources, session=session, text=text, order=order, level=level, progress=progress, **self.options
             )
-        _tell_of(report.pilot)
+        self._tell_of(report.pilot)
         for note in report.notes:
             tell(note)
         return report
 
-
-def _tell_of(pilot: Pilot, expected: str | None = None) -> None:
-    for note in pilot.notes:
-        if expected is None or expected not in note:
-            tell(note)
-    if pilot.dropped:
-        tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+    def _tell_of(self, pilot: Pilot, expected: str | None = None) -> None:
+        told = pilot.provenance.sentences if self.names_source else ()
+        for note in pilot.notes:
+            if note not in told and (expected is None or expected not in note):
+                tell(note)
+        if pilot.dropped:
+            tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
 
 
 def _pilot_options(
@@ -95,6 +97,9 @@ def _pilot_options(
     n_column: Annotated[str | None, typer.Option(help="Column of the rollouts of a prompt, n.")] = None,
     k_column: Annotated[str | None, typer.Option(help="Column of the passes of a prompt, k.")] = None,
     pass_rate_column: Annotated[str | None, typer.Option(help="Column of the pass rate of a prompt.")] = None,
+    fail_rate_column: Annotated[
+        str | None, typer.Option(help="Column of the share of failures of a prompt, instead of its pass rate.")
+    ] = None,
     stratum_column: Annotated[str | None, typer.Option(help="Column of the named part of a prompt.")] = None,
     temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
     tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
@@ -116,6 +121,9 @@ def _pilot_options(
     policy_steps: Annotated[
         str | None, typer.Option(metavar="A:B", help="Training steps to keep, first and last; A: keeps all from A.")
     ] = None,
+    weak_prior: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
+    ] = None,
 ) -> PilotRequest:
     filters: dict[str, list[str]] = {}
     for item in where or []:
@@ -125,10 +133,11 @@ def _pilot_options(
         filters.setdefault(column.strip(), []).append(value.strip())
     options = {
         "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
-        "pass_rate": pass_rate_column, "stratum": stratum_column, "temperature": temperature_column,
-        "response_tokens": tokens_column, "policy": model_column, "pass_threshold": pass_threshold,
-        "rollouts_per_prompt": rollouts_per_prompt, "where": filters, "skip_malformed": skip_malformed,
-        "reward_weights": parse_weights(reward_weights), "split": split, "policy_steps": parse_steps(policy_steps),
+        "pass_rate": pass_rate_column, "fail_rate": fail_rate_column, "stratum": stratum_column,
+        "temperature": temperature_column, "response_tokens": tokens_column, "policy": model_column,
+        "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
+        "skip_malformed": skip_malformed, "reward_weights": parse_weights(reward_weights), "split": split,
+        "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
     }  # fmt: skip
     return PilotRequest(sources=pilot or [], options=options)
 
@@ -157,6 +166,8 @@ def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Calla
             request.options["format"] = given
         if formatted:
             values["format"] = output or OutputFormat.TEXT
+        as_text = not values.get("json") and output is not OutputFormat.JSON
+        request = replace(request, names_source=as_text and command.__name__ in NAME_SOURCE)
         command(request, **values)
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (argument, *own, *options)]

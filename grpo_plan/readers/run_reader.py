@@ -162,15 +162,13 @@ def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
     """A run with the groups of the rollouts that lie beside its metrics; what could not be read is noted."""
     if not _rollouts(source):
         return log
-    try:
-        held: GroupLog = read_groups(
-            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=log.rollouts_per_prompt,
-            progress=request.progress,
-        )  # fmt: skip
-    except GrpoPlanError as error:
+    held = _groups_of(source, request, None)
+    if isinstance(held, GrpoPlanError) and log.rollouts_per_prompt is not None:
+        held = _groups_of(source, request, log.rollouts_per_prompt)
+    if isinstance(held, GrpoPlanError):
         if not log.metrics:
-            raise
-        return replace(log, notes=(*log.notes, f"The rollouts beside the metrics were not read: {error}"))
+            raise held
+        return replace(log, notes=(*log.notes, f"The rollouts beside the metrics were not read: {held}"))
     steps = log.steps if log.metrics else np.unique(held.step)
     where = "" if not log.metrics else "Rollouts beside the metrics: "
     said = held.provenance.sentences
@@ -178,3 +176,14 @@ def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
     notes = (*log.notes, *(f"{where}{note}" for note in held.notes if note not in pooled))
     format = log.format if log.metrics else (held.provenance.format or log.format)
     return replace(log, groups=held, steps=steps, notes=notes, format=format)
+
+
+def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> GroupLog | GrpoPlanError:
+    """The groups of a source, or why they cannot be read."""
+    try:
+        return read_groups(
+            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=group_size,
+            progress=request.progress,
+        )  # fmt: skip
+    except GrpoPlanError as error:
+        return error
