@@ -16,6 +16,7 @@ from grpo_plan.pilot import Pilot
 from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed, resolve
+from grpo_plan.readers.histograms import histogram_pilot
 from grpo_plan.readers.jsonlines import (
     RowShape,
     count_rows,
@@ -41,10 +42,12 @@ def read_pilot(
     temperature: str | None = None,
     response_tokens: str | None = None,
     policy: str | None = None,
+    prompt_count: str | None = None,
     pass_threshold: float | None = None,
     rollouts_per_prompt: int | None = None,
     where: Mapping[str, str | float | Sequence[str]] | None = None,
     skip_malformed: bool = False,
+    histogram: bool | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
@@ -52,8 +55,9 @@ def read_pilot(
     Accepted: JSONL, a JSON array, CSV, TSV, Parquet, Arrow or Feather, each plain or gzip or zstd; a path, a glob, a
     folder of one kind of table, a list of these, ``"-"`` for standard input; or any dataframe that narwhals accepts
     (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in its own engine. A file's kind is found by
-    its content. Rows are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate), or
-    prompts with a list of rewards. Columns are found by their usual names; ``notes`` of the result says which.
+    its content. Rows are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate), prompts
+    with a list of rewards, or cells of a histogram (n, k and a number of prompts). Columns are found by their usual
+    names; ``notes`` of the result says which.
 
     Args:
         source: What to read.
@@ -66,11 +70,15 @@ def read_pilot(
         temperature: Column of the sampling temperature.
         response_tokens: Column of the response length in tokens.
         policy: Column of the model; a pilot holds rollouts of one.
+        prompt_count: Column of the number of prompts, where a row stands for all prompts with the same n and k.
         pass_threshold: A rollout passes when its reward is at least this. Without it rewards must be 0/1, true/false
             or pass/fail words.
         rollouts_per_prompt: n of every prompt, when no column has it.
         where: Keep rows whose column equals the value (or one of the values).
         skip_malformed: Drop and count malformed JSON lines instead of stopping at the first.
+        histogram: True for a pilot without names of prompts and lengths, only the number of prompts of each (n, k),
+            stratum and temperature: all that comes out of Spark, Dask or DuckDB then is that table. False for counts
+            a prompt. Default: counts a prompt, but the histogram where another engine holds over 1,000,000 prompts.
         progress: Called with the number of bytes of each block read.
 
     Returns:
@@ -87,22 +95,32 @@ def read_pilot(
     >>> pilot.successes.tolist(), pilot.rollouts.tolist()
     ([1, 2], [2, 2])
     """
-    options = options_of(pass_threshold, rollouts_per_prompt, where, skip_malformed)
+    options = options_of(pass_threshold, rollouts_per_prompt, where, skip_malformed, histogram)
     given = {
         "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
         "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
+        "prompt_count": prompt_count,
     }  # fmt: skip
     return read_into(Tally(), source, given, options, progress)
 
 
-def options_of(pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool) -> ReadOptions:
+def options_of(
+    pass_threshold: object,
+    rollouts_per_prompt: object,
+    where: object,
+    skip_malformed: bool,
+    histogram: bool | None = None,
+) -> ReadOptions:
     """Checked options of a read."""
+    if histogram not in (None, True, False):
+        raise DomainError(f"histogram must be True, False or None; got {histogram!r}.")
     count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
     return ReadOptions(
         pass_threshold=_as_threshold(pass_threshold),
         rollouts_per_prompt=count,
         where=_as_where(where),
         skip_malformed=skip_malformed,
+        histogram=histogram,
     )
 
 
@@ -129,7 +147,8 @@ def read_into(
         with _engine_errors(name, "table"):
             _count_native(source, name, given, options, tally)
     tally.notes = list(dict.fromkeys(tally.notes))
-    return tally.pilot(name)
+    pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
+    return pilot.as_histogram() if options.histogram else pilot
 
 
 def _as_threshold(threshold: object) -> float | None:
@@ -209,7 +228,7 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
     """Find the columns, and keep what was noticed."""
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
     tally.notes.extend(notes)
-    if options.pass_threshold is not None and roles.shape == "wide":
+    if options.pass_threshold is not None and roles.shape in ("wide", "histogram"):
         tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")
     tally.policy_column = roles.policy
     tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
@@ -219,13 +238,15 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
 def _count_native(
     native: object, name: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
 ) -> None:
+    from grpo_plan.readers.engines import count_remote, is_remote
     from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
 
     frame = frame_of(native, name)
     sample = sample_of_frame(frame, name)
     if not sample.columns or not len(next(iter(sample.columns.values()))):
         raise PilotFormatError(f"{name}: has no rows. A pilot needs at least one.")
-    count_frame(frame, name, _roles(sample, given, options, tally), options, tally)
+    roles = _roles(sample, given, options, tally)
+    (count_remote if is_remote(frame) else count_frame)(frame, name, roles, options, tally)
 
 
 def _scan(sniffed: Sniffed, path: Path) -> object:
