@@ -181,8 +181,8 @@ def _as_histogram(
     if found.shape != "wide":
         if column is not None:
             raise PilotFormatError(
-                f"{sample.name}: column {column!r} counts prompts, so each row needs counts n and k. Name their columns "
-                "with --n-column and --k-column (n=, k=)."
+                f"{sample.name}: column {column!r} counts prompts, so each row needs counts n and k. Name their "
+                "columns with --n-column and --k-column (n=, k=)."
             )
         return found, []
     if column is not None and "prompt" in named:

@@ -87,8 +87,7 @@ def _kept(frame: Lazy, column: str, wanted: Sequence[str], name: str, tally: Tal
     if frame.collect_schema()[column] == nw.String and _texts(frame, column) is None:
         tally.notes.append(f"{name}: column {column!r} has many values; --where compares them as plain text.")
         return frame.filter(nw.col(column).is_in(list(wanted)))
-    filtered: Lazy = _filtered(frame, column, wanted)
-    return filtered
+    return _filtered(frame, column, wanted).lazy()
 
 
 def _texts(frame: Lazy, column: str) -> list[str] | None:

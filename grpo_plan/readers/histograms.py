@@ -28,6 +28,8 @@ def take_counts(
 ) -> None:
     """Add a batch whose rows carry counts: of one prompt, or of many alike."""
     if roles.shape == "histogram":
+        if tally.observer is not None:
+            raise PilotFormatError(f"{place(0)}: a histogram has no single rollouts to check. Give one row a rollout.")
         tally.histogram.append(histogram_cells(columns, roles, options, place, tally))
     else:
         tally.add(wide_cells(columns, roles, options, place, tally))
@@ -113,7 +115,7 @@ def histogram_pilot(tally: Tally, name: str) -> Pilot:
         )
     cells = pl.concat(tally.histogram)
     cells = cells.with_columns(pl.col(column).fill_null(value) for column, value in single_values(cells).items())
-    policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
+    policies = tally.policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
     if len(policies) > 1:
         raise PilotFormatError(
             f"{name}: rollouts of {len(policies)} models ({shown(policies)}); a pilot describes one. "
