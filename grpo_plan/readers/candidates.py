@@ -47,15 +47,16 @@ def look_at(sniffed: Sniffed, file: InputFile) -> Candidate:
 def _json(sniffed: Sniffed, file: InputFile) -> Candidate:
     """JSON lines, or one document; a line longer than the head is read in full where the file can be read again."""
     head = sniffed.head.removeprefix(BYTE_ORDER_MARK)
-    if file.path is not None and b"\n" not in head.strip():
+    again = file.path is not None and file.path.is_file()
+    if again and b"\n" not in head.strip():
         line = sniffed.stream.readline(MAX_LINE_BYTES)
         head = line.removeprefix(BYTE_ORDER_MARK)
     rows = [row for line in head.split(b"\n")[:PEEK_ROWS] if (row := _object(line)) is not None]
     if rows and _object(head.lstrip().split(b"\n", 1)[0]) is not None:
         return _of_rows(file, "jsonl", rows)
-    if file.path is not None and head.lstrip()[:1] == b"{":
-        with open_sniffed(file) as again:
-            document = _object(again.stream.read(MAX_DOCUMENT_BYTES).removeprefix(BYTE_ORDER_MARK))
+    if again and head.lstrip()[:1] == b"{":
+        with open_sniffed(file) as anew:
+            document = _object(anew.stream.read(MAX_DOCUMENT_BYTES).removeprefix(BYTE_ORDER_MARK))
         if document is not None:
             return _of_rows(file, "json", [document])
     return _of_rows(file, "jsonl", rows)

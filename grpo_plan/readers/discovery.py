@@ -44,8 +44,8 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
         DomainError: No format has this name, or it does not give what is wanted.
     """
     items = [source] if isinstance(source, str | os.PathLike) else list(source)
-    folders = [Path(item) for item in items if Path(item).is_dir()]
-    others = [item for item in items if not Path(item).is_dir()]
+    folders = [Path(item) for item in items if _is_folder(item)]
+    others = [item for item in items if not _is_folder(item)]
     files = resolve(others) if others or not folders else []
     inside = [file for folder in folders for file in _walk(folder)]
     if name is not None:
@@ -71,6 +71,13 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     return Found(format=None, files=resolve([os.fspath(item) for item in items]))
 
 
+def _is_folder(item: str | os.PathLike[str]) -> bool:
+    try:
+        return Path(item).is_dir()
+    except (OSError, ValueError):
+        return False  # an impossible name: `resolve` says so
+
+
 def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile], items: Sequence[object]) -> Found:
     """Files of the format that the user named: those given, and those inside folders that look like it."""
     found = format_named(name)
@@ -93,6 +100,8 @@ def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile]
 
 
 def _format_of(file: InputFile, want: str) -> Format | None:
+    if file.path is None or not file.path.is_file():
+        return None  # a pipe can be read once only
     try:
         return recognised(look(file), want)
     except PilotFormatError:

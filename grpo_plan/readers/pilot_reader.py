@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from grpo_plan.errors import DomainError
 from grpo_plan.pilot import Pilot
@@ -34,7 +35,6 @@ def read_pilot(
     temperature: str | None = None,
     response_tokens: str | None = None,
     policy: str | None = None,
-    prompt_count: str | None = None,
     pass_threshold: float | None = None,
     rollouts_per_prompt: int | None = None,
     where: Mapping[str, str | float | Sequence[str]] | None = None,
@@ -44,6 +44,7 @@ def read_pilot(
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
     policy_steps: tuple[int, int] | None = None,
+    prompt_count: str | None = None,
     histogram: bool | None = None,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
@@ -67,7 +68,6 @@ def read_pilot(
         temperature: Column of the sampling temperature.
         response_tokens: Column of the response length in tokens.
         policy: Column of the model; a pilot holds rollouts of one.
-        prompt_count: Column of the number of prompts, where a row stands for all prompts with the same n and k.
         pass_threshold: A rollout passes when its reward is at least this. Without it rewards must be 0/1, true/false
             or pass/fail words.
         rollouts_per_prompt: n of every prompt, when no column has it.
@@ -78,6 +78,7 @@ def read_pilot(
         reward_weights: Reward functions to sum, each times its weight, where a source has several.
         split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
         policy_steps: First and last training step to keep, both included.
+        prompt_count: Column of the number of prompts, where a row stands for all prompts with the same n and k.
         histogram: True for a pilot without names of prompts and lengths, only the number of prompts of each (n, k),
             stratum and temperature: nothing else then comes out of Spark, Dask or DuckDB. False for counts a prompt.
             Default: counts a prompt, but the histogram where another engine holds over 1,000,000 prompts.
@@ -117,8 +118,9 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
         with engine_errors(name, "table"):
             count_native(source, name, request.given, request.options, tally)
         return _table_pilot(tally, name, 0)
-    if source == "-" or source == ["-"] or source == ("-",):
-        return _read_standard_input(tally, request)
+    only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
+    if only is not None and (stream := _stream(only)) is not None:
+        return _read_stream(stream, tally, request)
     found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
@@ -152,9 +154,20 @@ def _table_pilot(tally: Tally, name: str, files: int) -> Pilot:
     return replace(pilot, provenance=Provenance(format=TABLE, files=files, rows=rows, policies=tuple(tally.policies)))
 
 
-def _read_standard_input(tally: Tally, request: ReadRequest) -> Pilot:
-    """Standard input can be read once only: a tool's own format is copied to a file first."""
-    file = InputFile(name="standard input", path=None)
+def _stream(source: str | os.PathLike[str]) -> InputFile | None:
+    """Standard input or a pipe, which can be read once only; None for everything else."""
+    if os.fspath(source) == "-":
+        return InputFile(name="standard input", path=None)
+    path = Path(source)
+    try:
+        piped = path.is_fifo() or path.is_char_device()
+    except (OSError, ValueError):
+        return None
+    return InputFile(name=os.fspath(source), path=path) if piped else None
+
+
+def _read_stream(file: InputFile, tally: Tally, request: ReadRequest) -> Pilot:
+    """Read what can be read once only: a tool's own format is copied to a file first."""
     with open_sniffed(file) as sniffed:
         chosen = None if request.format is None else format_named(request.format)
         if request.format is None:
