@@ -60,10 +60,10 @@ class Pilot:
         response_tokens: Mean response length of each prompt's rollouts in tokens, shape (M,), or None.
         pass_tokens: Mean response length of each prompt's right rollouts, NaN where none has one; shape (M,), or None.
         fail_tokens: The same of its wrong rollouts.
-        prompt_count: Prompts behind each row, at least 1; None if a row is a prompt.
         dropped: What was read and left out, by reason, in rows (``prompts_...`` counts prompts).
         notes: How the source was read, one sentence each.
         provenance: What was read: format, files, groups, steps; and whether dead groups are missing.
+        prompt_count: Prompts behind each row, at least 1; None if a row is a prompt.
     """
 
     successes: NDArray[np.int64]
@@ -74,10 +74,10 @@ class Pilot:
     response_tokens: NDArray[np.float64] | None = None
     pass_tokens: NDArray[np.float64] | None = None
     fail_tokens: NDArray[np.float64] | None = None
-    prompt_count: NDArray[np.int64] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    prompt_count: NDArray[np.int64] | None = None
 
     @classmethod
     def from_counts(

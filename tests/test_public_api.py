@@ -81,7 +81,8 @@ RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
     "Pilot": (
-        "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance"
+        "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
+        "prompt_count"
     ),
     "IndependenceCheck": (
         "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
