@@ -64,16 +64,16 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
             _take(cells, total, tally)
             return
     if options.histogram is None:
-        tally.notes.append(
-            f"{name}: more than {MOST_PROMPTS:,} prompts, so only the histogram of (n, k) was brought here, without "
-            "names of prompts. histogram=False brings counts a prompt."
-        )
-    if roles.response_tokens is not None:
-        tally.notes.append(
-            f"{name}: response lengths ({roles.response_tokens}) are left out, since a histogram has none. "
-            "histogram=False keeps them."
-        )
+        say_too_many(name, tally)
     _take_histogram(frame, name, roles, options, total, tally)
+
+
+def say_too_many(name: str, tally: Tally) -> None:
+    """A note that prompts came without their names, since they are many."""
+    tally.notes.append(
+        f"{name}: more than {MOST_PROMPTS:,} prompts, so only the histogram of (n, k) was brought here, without names "
+        "of prompts and lengths. histogram=False brings counts a prompt."
+    )
 
 
 def _limited(frame: Lazy, options: ReadOptions) -> Lazy:

@@ -248,7 +248,7 @@ def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
     types = {"temperature": pl.Float64}
     absent = [pl.lit(None, dtype=types.get(key, pl.String)).alias(key) for key in KEYS if key not in cells.columns]
     # engines return groups in any order: sort, so that one input always gives one Pilot
-    cells = cells.with_columns(absent).sort(KEYS)
+    cells = cells.with_columns(absent).with_columns(pl.col("temperature").fill_nan(None)).sort(KEYS)
     if cells.height:
         tally.add(with_token_sums(cells))
 
