@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_PROMPTS = 1_000_000  # brought here one by one unless asked for; more come as a histogram
 MOST_TEXTS = 10_000  # different texts of a reward, temperature or --where column that are looked at here
 KEY_ROLES = ("prompt", "stratum", "temperature", "policy")
-SUMS = ("n", "k", "rows", "odd", "infinite", "missing")
+SUMS = {"long": ("n", "k", "rows", "odd", "infinite"), "wide": ("n", "k", "rows", "missing")}
 
 
 def is_remote(frame: object) -> bool:
@@ -143,7 +143,7 @@ def _bring_rows(
 
 
 def _with_counts(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions) -> Lazy:
-    """Only the columns that count, one a role of the keys, `SUMS`, ``scored`` and ``passed`` and the reward."""
+    """The columns that count: one a role of the keys, `SUMS`, and for rollouts reward, ``scored`` and ``passed``."""
     import narwhals as nw
 
     keys = []
@@ -167,7 +167,6 @@ def _with_counts(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions)
     return flat.with_columns(
         *(flag.cast(nw.Int64).alias(flag_name) for flag_name, flag in flags.items()),
         nw.lit(1).cast(nw.Int64).alias("rows"),
-        nw.lit(0).cast(nw.Int64).alias("missing"),
     )
 
 
@@ -240,11 +239,9 @@ def _counts(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions) -> l
             f"{roles.k} = {bad['k'][0]:g} and {roles.n or 'rollouts per prompt'} = {bad['n'][0]:g}. Swapped columns? "
             "Name them with k= and n=."
         )
-    zero = nw.lit(0).cast(nw.Int64)
     return [
         *(nw.when(known).then(x).otherwise(nw.lit(0.0)).cast(nw.Int64).alias(s) for s, x in (("n", n), ("k", k))),
         nw.lit(1).cast(nw.Int64).alias("rows"),
-        *(zero.alias(s) for s in ("odd", "infinite")),
         (~known).cast(nw.Int64).alias("missing"),
     ]
 
@@ -259,7 +256,7 @@ def _per_prompt(frame: Lazy, roles: ColumnMap, *, lengths: bool) -> Lazy:
 
     column = "tokens" if lengths and roles.response_tokens is not None else None
     tokens = _lengths(column, nw.col("scored"), nw.col("passed"))
-    flat = frame.select(*_keys(roles), *SUMS, *tokens)
+    flat = frame.select(*_keys(roles), *SUMS[roles.shape], *tokens)
     sums = [c for c in flat.collect_schema().names() if c not in KEY_ROLES]
     return flat.group_by(_keys(roles)).agg(*(nw.col(c).sum() for c in sums))
 
@@ -272,7 +269,7 @@ def _cells(frame: Lazy, roles: ColumnMap) -> dict[str, list[Any]]:
     import narwhals as nw
 
     whole = roles.shape == "wide" and roles.prompt is None  # each row is its own prompt
-    per = frame.select(*_keys(roles), *SUMS) if whole else _per_prompt(frame, roles, lengths=False)
+    per = frame.select(*_keys(roles), *SUMS[roles.shape]) if whole else _per_prompt(frame, roles, lengths=False)
     unnamed = nw.lit(False)
     if roles.prompt is not None:
         prompt, types = nw.col("prompt"), per.collect_schema()["prompt"]
@@ -282,9 +279,11 @@ def _cells(frame: Lazy, roles: ColumnMap) -> dict[str, list[Any]]:
         elif not types.is_numeric() and types != nw.Boolean:
             unnamed = unnamed | (prompt.cast(nw.String) == "").fill_null(False)
     named = nw.when(unnamed).then(nw.lit(1)).otherwise(nw.lit(0))
-    kind = nw.when(nw.col("missing") == nw.col("rows")).then(nw.lit(2)).otherwise(named)
+    kind = named
+    if roles.shape == "wide":
+        kind = nw.when(nw.col("missing") == nw.col("rows")).then(nw.lit(2)).otherwise(named)
     keys = [role for role in CELL_KEYS if role in ("n", "k") or getattr(roles, role) is not None]
-    sums = [c for c in SUMS if c not in CELL_KEYS]
+    sums = [c for c in SUMS[roles.shape] if c not in CELL_KEYS]
     per = per.with_columns(kind.alias("kind"), nw.lit(1).cast(nw.Int64).alias("prompts"))
     return _lists(per.group_by([*keys, "kind"]).agg(*(nw.col(c).sum() for c in (*sums, "prompts"))))
 
@@ -310,6 +309,7 @@ def _take_histogram(
     if fill:  # rows without a temperature take the only one there is: their prompts are counted again with it
         frame = frame.with_columns(nw.col(column).fill_null(value) for column, value in fill.items())
         cells, sums = query()
+    sums = sums.with_columns(pl.lit(0).alias(c) for c in ("odd", "infinite", "missing") if c not in sums.columns)
     _refuse_odd(frame, int(sums["odd"].sum()), name, roles, options)
     counts = sums["kind"] == 0
     unnamed, known = sums.filter(sums["kind"] == 1), sums.filter(counts)
