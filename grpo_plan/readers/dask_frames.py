@@ -32,8 +32,15 @@ def is_dask(source: object) -> bool:
 
 def sample_of_dask(table: Any, name: str) -> Sample:
     """Column names and values of the first rows."""
-    first = table.head(SAMPLE_ROWS, npartitions=1)
-    return sample_of_frame(frame_of(first if len(first) else table.head(SAMPLE_ROWS, npartitions=-1), name), name)
+    for part in table.partitions:
+        first = part.map_partitions(_head, SAMPLE_ROWS).compute()
+        if len(first):
+            break
+    return sample_of_frame(frame_of(first, name), name)
+
+
+def _head(part: pd.DataFrame, rows: int) -> pd.DataFrame:
+    return part.head(rows)
 
 
 def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
@@ -59,7 +66,9 @@ def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, ta
     if not options.histogram:
         sums = parts.groupby("key").sum(split_out=table.npartitions)
         limit = MOST_PROMPTS + MOST_REASONS
-        sums = sums.compute() if options.histogram is False else sums.head(limit, npartitions=-1)
+        if options.histogram is None:
+            sums = sums.map_partitions(_head, limit).repartition(npartitions=1).map_partitions(_head, limit)
+        sums = sums.compute()
         if options.histogram is False or len(sums) < limit:
             tally.add(_prompts(sums, tally))
             return

@@ -117,6 +117,7 @@ def _needs_rows(schema: Mapping[str, Any], roles: ColumnMap, tally: Tally) -> st
         number = kind.is_numeric()
         plain = number or (role not in ("n", "k", "response_tokens") and kind in texts)
         plain = plain or (role in ("prompt", "reward") and kind == nw.Boolean)
+        plain = plain or (role in ("stratum", "policy") and kind.is_temporal())
         if not plain:
             return f"column {column!r} is of type {kind}"
     return None
@@ -302,7 +303,7 @@ def _take_histogram(
         lists |= {c: [int(v) for v in lists[c]] for c in whole}
         lists |= {c: [None] * size for c in CELL_KEYS if c not in lists}
         lists["temperature"] = [number_of(t) for t in lists["temperature"]]
-        return cells_of(lists), pl.DataFrame({c: lists[c] for c in whole})
+        return cells_of(lists), pl.DataFrame({c: lists[c] for c in whole}, schema=dict.fromkeys(whole, pl.Int64))
 
     cells, sums = query()
     fill = single_values(cells)
