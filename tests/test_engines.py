@@ -332,6 +332,24 @@ def test_the_query_to_paste_in_duckdb() -> None:
     assert_answers(connection.sql(sql_of_the_page()).fetchall())
 
 
+def test_the_query_to_paste_where_scoring_failed_with_nan() -> None:
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    query = sql_of_the_page()
+    for old, new in re.findall(
+        r"^(\S.*?) +-> +(.*)$", re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0], re.MULTILINE
+    ):
+        assert query.count(old) == 1
+        query = query.replace(old, new)
+    table = BASE.filter(pl.col("prompt_id") != "").with_columns(pl.when(pl.col("dataset") != "").then("dataset"))
+    connection = duckdb.connect()
+    connection.register("rollouts", table.with_columns(REWARD * 0.7).to_arrow())
+    found = gp.read_pilot(connection.sql(query).pl())
+    assert cells_of(found) == cells_of(gp.read_pilot(table))
+    assert found.dropped == {
+        "prompts_without_scored_rollouts": gp.read_pilot(table).dropped["prompts_without_scored_rollouts"]
+    }
+
+
 def test_the_query_to_paste_in_sqlite() -> None:
     connection = sqlite3.connect(":memory:")
     try:

@@ -80,7 +80,7 @@ def test_many_prompts_come_as_a_histogram(spark: Any, monkeypatch: pytest.Monkey
 
 def test_bad_tables_are_refused_in_one_line(spark: Any) -> None:
     graded = frame(spark, pl.DataFrame({"prompt": ["a", "b"], "reward": [0.25, 1.0]}))
-    with pytest.raises(gp.PilotFormatError, match="reward is 0.25, neither 0 nor 1"):
+    with pytest.raises(gp.PilotFormatError, match=r"reward is 0\.25, neither 0 nor 1"):
         gp.read_pilot(graded)
     with pytest.raises(gp.PilotFormatError, match="the dataframe: has no rows"):
         gp.read_pilot(graded.limit(0))
