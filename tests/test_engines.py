@@ -277,7 +277,11 @@ def test_checks_of_rollouts_do_not_drain_an_engine(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(engines, "MOST_PROMPTS", 10)
     with pytest.raises(gp.PilotFormatError, match="20 rows are too many to bring here"):
         gp.read_independence(ENGINES["duckdb"](table))
-    with pytest.raises(gp.PilotFormatError, match="Write the table to files first"):
+    assert gp.read_independence(dask_frame(table)).sequence is not None
+    monkeypatch.setattr(dask_frames, "MOST_PROMPTS", 10)
+    with pytest.raises(
+        gp.PilotFormatError, match=r"20 rows are too many to bring here.* Write the table to files first"
+    ):
         gp.read_independence(dask_frame(table))
 
 

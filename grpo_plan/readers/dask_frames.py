@@ -49,13 +49,14 @@ def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, ta
     Raises:
         PilotFormatError: A column is missing, a reward or count is none, or rows must be read in order.
     """
-    if tally.observer is not None:
-        raise PilotFormatError(f"{name}: checks of single rollouts need all rows here. Write the table to files first.")
     for column in options.where:
         if column not in table.columns:
             listing = ", ".join(map(str, table.columns))
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
     needed = list(dict.fromkeys([*roles.roles().values(), *options.where]))
+    if tally.observer is not None:
+        _bring_rows(table[needed], name, roles, options, tally)
+        return
     starts = [0]
     if roles.prompt is None:  # prompts are named by their row
         starts += np.cumsum(table[needed[0]].map_partitions(len).compute()).tolist()
@@ -76,6 +77,17 @@ def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, ta
     cells = _histogram(parts, {}, table.npartitions)
     fill = single_values(_cells(cells, Tally()))
     _take_cells(_histogram(parts, fill, table.npartitions) if fill else cells, tally)
+
+
+def _bring_rows(table: Any, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
+    """Read every row here, where the rows themselves are looked at; refused if they are many."""
+    rows = len(table)
+    if rows > MOST_PROMPTS:
+        raise PilotFormatError(
+            f"{name}: {rows:,} rows are too many to bring here, and rates or single rollouts are looked at row by row. "
+            "Write the table to files first, or give counts n and k."
+        )
+    count_frame(frame_of(table.compute(), name), name, roles, options, tally)
 
 
 def _table(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
@@ -105,6 +117,8 @@ def _counts(
     if len(part):
         place = f"{name}, partition {number}" if number else name
         count_frame(frame_of(part, place), place, roles, replace(options, histogram=None), tally)
+        if tally.odd is not None:
+            raise tally.odd.error(())
     zeros = [0] * (len(SUMS) - 1)
     rows: list[list[Any]] = [[json.dumps([ROWS]), tally.rows - start, *zeros]]
     rows += [[json.dumps([reason]), count, *zeros] for reason, count in tally.dropped.items()]

@@ -49,7 +49,7 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
     total = _height(frame) if options.where else None
     for column, wanted in options.where.items():
         frame = _kept(frame, column, wanted, name, tally)
-    reason = _needs_rows(schema, roles, tally)
+    reason = needs_rows(schema, roles, tally)
     if reason is None and roles.shape == "wide" and not options.histogram:
         few = options.histogram is False or _height(frame) <= MOST_PROMPTS
         reason = "" if few else None  # a row is a prompt: the rows are the counts
@@ -60,7 +60,7 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
     if roles.shape == "long" and not options.histogram:
         cells = _polars(_limited(_per_prompt(frame, roles, lengths=True), options))
         if options.histogram is False or cells.height <= MOST_PROMPTS:
-            _refuse_odd(frame, int(cells["odd"].sum()), name, roles, options)
+            _refuse_odd(frame, int(cells["odd"].sum()), name, roles, options, tally)
             _take(cells, total, tally)
             return
     if options.histogram is None:
@@ -99,18 +99,19 @@ def _texts(frame: Lazy, column: str) -> list[str] | None:
     return None if len(seen) > MOST_TEXTS else sorted(v for v in seen if v is not None)
 
 
-def _needs_rows(schema: Mapping[str, Any], roles: ColumnMap, tally: Tally) -> str | None:
+def needs_rows(schema: Mapping[str, Any], roles: ColumnMap, tally: Tally) -> str | None:
     """Why rows must be read here and not counted there, in words; None if they need not."""
     import narwhals as nw
 
-    if tally.observer is not None:
-        return "checks of single rollouts read every row"
     if roles.shape == "histogram":
         return ""
+    rates = roles.pass_rate or roles.fail_rate
+    if rates is not None:
+        return f"the passes behind the rates of column {rates!r} are found row by row"
+    if tally.observer is not None:
+        return "checks of single rollouts read every row"
     if roles.shape == "lists":
         return f"column {roles.reward!r} holds lists"
-    if roles.pass_rate is not None:
-        return f"the passes behind the rates of column {roles.pass_rate!r} are found row by row"
     texts = (nw.String, nw.Categorical, nw.Enum)
     for role, column in roles.roles().items():
         kind = schema[column]
@@ -311,7 +312,7 @@ def _take_histogram(
         frame = frame.with_columns(nw.col(column).fill_null(value) for column, value in fill.items())
         cells, sums = query()
     sums = sums.with_columns(pl.lit(0).alias(c) for c in ("odd", "infinite", "missing") if c not in sums.columns)
-    _refuse_odd(frame, int(sums["odd"].sum()), name, roles, options)
+    _refuse_odd(frame, int(sums["odd"].sum()), name, roles, options, tally)
     counts = sums["kind"] == 0
     unnamed, known = sums.filter(sums["kind"] == 1), sums.filter(counts)
     rows = int(sums["rows"].sum())
@@ -331,7 +332,7 @@ def _take_histogram(
         tally.histogram.append(cells.filter(counts))
 
 
-def _refuse_odd(frame: Lazy, odd: int, name: str, roles: ColumnMap, options: ReadOptions) -> None:
+def _refuse_odd(frame: Lazy, odd: int, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally) -> None:
     """Raise PilotFormatError where rewards are neither 0 nor 1 and no threshold was given."""
     import narwhals as nw
 
@@ -341,4 +342,5 @@ def _refuse_odd(frame: Lazy, odd: int, name: str, roles: ColumnMap, options: Rea
     some = _lists(frame.filter(scored).select("reward").head(100_000))["reward"]
     one = _lists(frame.filter(scored & (value != 0.0) & (value != 1.0)).select("reward").head(1))["reward"]
     seen = sorted(set(some) | set(one))
-    raise needs_threshold(name, str(roles.reward), next(v for v in seen if v not in (0.0, 1.0)), seen)
+    first = next(v for v in seen if v not in (0.0, 1.0))
+    raise needs_threshold(name, str(roles.reward), first, seen, tally.other_rewards)

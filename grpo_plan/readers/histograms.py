@@ -28,7 +28,7 @@ def take_counts(
 ) -> None:
     """Add a batch whose rows carry counts: of one prompt, or of many alike."""
     if roles.shape == "histogram":
-        if tally.observer is not None:
+        if tally.observer is not None and options.rate_column is None:
             raise PilotFormatError(f"{place(0)}: a histogram has no single rollouts to check. Give one row a rollout.")
         tally.histogram.append(histogram_cells(columns, roles, options, place, tally))
     else:
@@ -45,10 +45,17 @@ def histogram_cells(
     """Cells of a batch with one row a cell: n, k (or a pass rate) and the number of prompts."""
     size = len(next(iter(columns.values())))
     n = columns["n"] if options.rollouts_per_prompt is None else [options.rollouts_per_prompt] * size
-    rates = columns.get("pass_rate")
+    rates = columns.get("pass_rate", columns.get("fail_rate"))
     given = columns["k"] if rates is None else rates
-    names = (roles.n or "rollouts per prompt", str(roles.k or roles.pass_rate), str(roles.prompt_count))
+    names = (
+        roles.n or "rollouts per prompt",
+        str(roles.pass_rate or roles.fail_rate or roles.k),
+        str(roles.prompt_count),
+    )
     rows: dict[str, list[Any]] = {key: [] for key in (*CELL_KEYS, "prompts")}
+    if options.rate_column is not None and rates is not None:  # only a look at the rates
+        options.rate_column.add(rates)
+        size = 0
     for i in range(size):
         here = partial(place, i)
         if is_missing(columns["prompt_count"][i]):
@@ -59,7 +66,10 @@ def histogram_cells(
             tally.dropped["prompts_with_missing_counts"] += prompts
             continue
         total = _whole(n[i], here, names[0])
-        passes = _whole(given[i], here, names[1]) if rates is None else _successes(given[i], total, here, names[1])
+        if rates is None:
+            passes = _whole(given[i], here, names[1])
+        else:
+            passes = _successes(given[i], total, here, names[1], options.rates)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {names[1]} = {passes:,} exceeds {names[0]} = {total:,}. Swapped columns? "
