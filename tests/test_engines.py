@@ -198,6 +198,15 @@ def test_rates_and_lists_are_read_row_by_row_and_this_is_said(engine: str, monke
                     gp.read_pilot(source)
 
 
+@pytest.mark.parametrize("engine", [*REMOTE, "pandas"])
+@pytest.mark.parametrize("name", ["pass_rate", "fail_rate"])
+def test_rates_that_say_themselves_of_how_many_rollouts(engine: str, name: str) -> None:
+    table = pl.DataFrame({"prompt": [f"q{i}" for i in range(60)], name: [100 * (i % 9) / 8 for i in range(60)]})
+    pilot = gp.read_pilot(ENGINES[engine](table))
+    assert cells_of(pilot) == cells_of(gp.read_pilot(table))
+    assert set(pilot.rollouts.tolist()) == {8}
+
+
 def test_types_that_the_engine_cannot_count_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     chat = duckdb.sql("SELECT [{'role': 'user', 'content': 'a'}] AS prompt, 1.0 AS reward FROM range(3)")
     pilot = gp.read_pilot(chat)

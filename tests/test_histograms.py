@@ -302,6 +302,16 @@ def test_cells_have_strata_temperatures_rates_and_row_numbers() -> None:
     assert one.temperatures == (1.0,)
 
 
+@pytest.mark.parametrize("name", ["pass_rate", "fail_rate"])
+def test_cells_with_rates_of_which_nothing_names_n(name: str) -> None:
+    table = pl.DataFrame({name: [k / 8 for k in range(9)] * 5, "prompts": [3] * 45})
+    pilot = gp.read_pilot(table)
+    assert (pilot.prompts, set(pilot.rollouts.tolist())) == (135, {8})
+    wanted = [8 - k for k in range(9)] if name == "fail_rate" else list(range(9))
+    assert pilot.successes.tolist() == wanted
+    assert "n = 8 assumed" in " ".join(pilot.notes)
+
+
 def test_ordinary_tables_are_not_taken_for_histograms() -> None:
     named = CELLS.with_columns(pl.Series("prompt_id", ["a", "b", "c", "d"]))
     pilot = gp.read_pilot(named)
