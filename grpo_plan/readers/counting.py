@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from grpo_plan.errors import PilotError, PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT, Pilot
+from grpo_plan.readers.cells import FIRST, merged, sums_by_key
+from grpo_plan.readers.cells import KEYS as KEYS
+from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
+from grpo_plan.readers.cells import with_token_sums as with_token_sums
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.values import (
     NotAReward,
@@ -28,9 +32,6 @@ from grpo_plan.readers.values import (
 if TYPE_CHECKING:
     import polars as pl
 
-KEYS = ("prompt", "stratum", "temperature", "policy")
-TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_tokens", "fail_token_rows")
-SUMS = ("n", "k", *TOKEN_SUMS)
 COMPACT_ROWS = 1_000_000
 FEW_LEVELS = 6
 Place = Callable[[int], str]
@@ -44,7 +45,16 @@ class ReadOptions:
     pass_threshold: float | None = None
     rollouts_per_prompt: int | None = None
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    skip_malformed: bool = False
+    skip_malformed: bool | int = False
+    workers: int | None = None
+    storage_options: Mapping[str, str] | None = None
+
+    @property
+    def skip_limit(self) -> float:
+        """How many malformed rows may be skipped."""
+        if isinstance(self.skip_malformed, bool):
+            return float("inf") if self.skip_malformed else 0
+        return self.skip_malformed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +65,9 @@ class Tally:
     dropped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     rows: int = 0
+    added: int = 0
+    waiting: int = 0
+    compacted: int = 0
     repeated_rows: bool = False
     policy_column: str | None = None
     where_seen: dict[str, list[object]] = field(default_factory=dict)
@@ -63,13 +76,24 @@ class Tally:
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
         self.parts.append(cells)
-        if sum(p.height for p in self.parts) > COMPACT_ROWS and len(self.parts) > 1:
-            self.parts = [self._merged()]
+        self.added += cells.height
+        self.waiting += cells.height
+        if self.waiting > max(COMPACT_ROWS, self.compacted):
+            self._compact()
 
-    def _merged(self) -> pl.DataFrame:
-        import polars as pl
+    def _compact(self) -> None:
+        self.parts = [merged(self.parts)]
+        self.waiting, self.compacted = 0, self.parts[0].height
 
-        return pl.concat(self.parts).group_by(KEYS, maintain_order=True).agg(pl.col(SUMS).sum())
+    def skip(self, place: Callable[[], str], why: str, options: ReadOptions) -> None:
+        """Count a malformed row, or refuse it where no more may be skipped.
+
+        Raises:
+            PilotFormatError: With the place of the row.
+        """
+        if self.dropped["malformed_line"] >= options.skip_limit:
+            raise malformed(place(), why, self.dropped["malformed_line"])
+        self.dropped["malformed_line"] += 1
 
     def pilot(self, name: str) -> Pilot:
         """The Pilot of everything added.
@@ -79,15 +103,16 @@ class Tally:
         """
         import polars as pl
 
-        if not self.parts or not sum(p.height for p in self.parts):
+        if not self.added:
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
             if set(self.dropped) == {"rows_outside_where"}:
                 seen = "; ".join(f"{column}: {shown(values)}" for column, values in self.where_seen.items())
                 raise PilotFormatError(f"{name}: no row fits --where. Values among the first rows: {seen}.")
             raise PilotFormatError(f"{name}: no rollout could be counted{f' ({left})' if left else ''}.")
-        before = sum(p.height for p in self.parts)
-        self.parts = [_with_single_values(pl.concat(self.parts))]
-        cells = self._merged()
+        self._compact()
+        cells = _with_single_values(self.parts[0])
+        if cells is not self.parts[0]:
+            cells = merged([cells])
         policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
         if len(policies) > 1:
             raise PilotFormatError(
@@ -95,8 +120,8 @@ class Tally:
                 f"Keep one with --where '{self.policy_column}={policies[0]}'."
             )
         notes = list(self.notes)
-        if self.repeated_rows and before > cells.height:
-            notes.append(f"{name}: {before - cells.height:,} rows repeat a prompt; their counts were added up.")
+        if self.repeated_rows and self.added > cells.height:
+            notes.append(f"{name}: {self.added - cells.height:,} rows repeat a prompt; their counts were added up.")
         several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
         if several:
             notes.append(f"{name}: {several:,} prompt names occur in several strata or temperatures; counted apart.")
@@ -125,6 +150,8 @@ class Tally:
 
 def _mean_tokens(cells: pl.DataFrame, name: str) -> NDArray[np.float64] | None:
     """Mean length of each cell, NaN where there is none; None if no cell has one."""
+    if name not in cells.columns:
+        return None
     rows = cells[f"{name.removesuffix('s')}_rows"].to_numpy()
     if not rows.any():
         return None
@@ -137,7 +164,7 @@ def _with_single_values(cells: pl.DataFrame) -> pl.DataFrame:
 
     for column in ("temperature", "policy"):
         known = cells[column].drop_nulls().unique()
-        if known.len() == 1:
+        if known.len() == 1 and cells[column].null_count():
             cells = cells.with_columns(pl.col(column).fill_null(known[0]))
     return cells
 
@@ -214,32 +241,26 @@ def long_cells(
         frame = frame.filter(~unnamed)
     missing = int((~scored).sum()) - infinite
     tally.dropped.update(nonzero(non_finite_reward=infinite, missing_reward=missing))
-    counts = (
-        pl.col("scored").sum().cast(pl.Int64).alias("n"),
-        pl.col("passed").sum().cast(pl.Int64).alias("k"),
-    )
-    if not lengths:
-        return with_token_sums(frame.group_by(KEYS, maintain_order=True).agg(*counts))
-    right = pl.when(pl.col("passed")).then(pl.col("own"))
-    wrong = pl.when(pl.col("scored") & ~pl.col("passed")).then(pl.col("own"))
-    means = {"token": pl.col("tokens"), "pass_token": right, "fail_token": wrong}
-    cells = frame.group_by(KEYS, maintain_order=True).agg(
-        *counts,
-        *(length.sum().alias(f"{name}s") for name, length in means.items()),
-        *(length.count().cast(pl.Int64).alias(f"{name}_rows") for name, length in means.items()),
-    )
-    return cells.select(*KEYS, *SUMS)
+    return group_rollouts(frame)
 
 
-def with_token_sums(cells: pl.DataFrame) -> pl.DataFrame:
-    """Cells with every sum of lengths, 0 where there is none."""
+def group_rollouts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Cells of rollouts: columns of `KEYS` (some may lack), scored, passed, and tokens with own where known."""
     import polars as pl
 
-    kinds = {c: pl.Int64 if c.endswith("rows") else pl.Float64 for c in TOKEN_SUMS}
-    sums = (
-        (pl.col(c).cast(kind) if c in cells.columns else pl.lit(0, dtype=kind).alias(c)) for c, kind in kinds.items()
-    )
-    return cells.select(*KEYS, "n", "k", *sums)
+    sums = [pl.col("scored").cast(pl.Int64).alias("n"), pl.col("passed").cast(pl.Int64).alias("k")]
+    if "tokens" in frame.columns:
+        right = pl.when(pl.col("passed")).then(pl.col("own"))
+        wrong = pl.when(pl.col("scored") & ~pl.col("passed")).then(pl.col("own"))
+        for kind, length in {"token": pl.col("tokens"), "pass_token": right, "fail_token": wrong}.items():
+            sums += [length.fill_null(0.0).alias(f"{kind}s"), length.is_not_null().cast(pl.Int64).alias(f"{kind}_rows")]
+    keys = [k for k in KEYS if k in frame.columns and (k == KEYS[0] or frame[k].null_count() < frame.height)]
+    rows = frame.select(*keys, *sums)
+    small = sums_by_key(rows, keys, [c for c in rows.columns if c not in keys])
+    types = {"temperature": pl.Float64}
+    absent = [pl.lit(None, dtype=types.get(k, pl.String)).alias(k) for k in KEYS if k not in keys]
+    names = rows.select(pl.col(keys).gather(small[FIRST]))
+    return names.with_columns(absent).select(KEYS).hstack(small.drop(FIRST))
 
 
 def wide_cells(
@@ -354,6 +375,16 @@ def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     if values is None:
         return pl.Series([None] * size, dtype=pl.Float64)
     return pl.Series(numbers_of(values)).fill_nan(None)
+
+
+def malformed(place: str, why: str, skipped: int) -> PilotFormatError:
+    """The error for a row that cannot be read."""
+    if skipped:
+        return PilotFormatError(
+            f"{place}: {why}; {skipped:,} bad lines were skipped before it, as many as allowed. Repair the file, or "
+            "raise --skip-bad (skip_malformed=)."
+        )
+    return PilotFormatError(f"{place}: {why}. Repair the line, or drop such lines with --skip-malformed.")
 
 
 def nonzero(**counts: int) -> dict[str, int]:
