@@ -202,6 +202,14 @@ def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]
     )
 
 
+def not_a_reward(place: str, column: str, value: object) -> PilotFormatError:
+    """The error for a reward that is neither a number nor a word of pass or fail."""
+    return PilotFormatError(
+        f"{place}: {column} is {shown([value])}, which is neither a number nor a pass/fail word (true/false, C/I). "
+        "Name another column with --reward-column."
+    )
+
+
 def long_cells(
     columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Place, tally: Tally
 ) -> pl.DataFrame:
@@ -211,10 +219,7 @@ def long_cells(
     try:
         rewards = rewards_of(columns["reward"])
     except NotAReward as error:
-        raise PilotFormatError(
-            f"{place(error.index)}: {roles.reward} is {shown([error.value])}, which is neither a number nor a "
-            "pass/fail word (true/false, C/I). Name another column with --reward-column."
-        ) from None
+        raise not_a_reward(place(error.index), str(roles.reward), error.value) from None
     scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
     lengths: dict[str, pl.Series] = {}
     if "response_tokens" in columns:
