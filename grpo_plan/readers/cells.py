@@ -13,6 +13,7 @@ COUNTS = ("n", "k")
 TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_tokens", "fail_token_rows")
 SUMS = (*COUNTS, *TOKEN_SUMS)
 KEY, FIRST = "__key__", "__first__"
+HALF = 1 << 31
 
 
 def sums_by_key(frame: pl.DataFrame, keys: Sequence[str], sums: Sequence[str]) -> pl.DataFrame:
@@ -27,12 +28,17 @@ def sums_by_key(frame: pl.DataFrame, keys: Sequence[str], sums: Sequence[str]) -
     key = pl.col(keys[0]).hash(0)
     for seed, column in enumerate(keys[1:], start=1):
         key = key ^ pl.col(column).hash(seed)
-    numbered = frame.lazy().select(key.alias(KEY), pl.int_range(pl.len(), dtype=pl.UInt32).alias(FIRST), *sums)
+    row = pl.int_range(pl.len(), dtype=pl.UInt32).alias(FIRST)
+    if set(sums) == set(COUNTS) and int(frame["n"].sum()) < HALF:  # both counts in one number: half the work
+        both = frame.lazy().select(key.alias(KEY), row, pl.col("n") + pl.col("k") * HALF)
+        grouped = both.group_by(KEY).agg(pl.col(FIRST).min(), pl.col("n").sum()).collect(engine="streaming")
+        return grouped.sort(FIRST).select(FIRST, n=pl.col("n") % HALF, k=pl.col("n") // HALF)
+    rows = frame.lazy().select(key.alias(KEY), row, *sums)
     added = [pl.col(FIRST).min(), *(pl.col(s).sum() for s in sums)]
     if any(frame.schema[s].is_float() for s in sums):
-        grouped = numbered.collect().group_by(KEY, maintain_order=True).agg(added)
+        grouped = rows.collect().group_by(KEY, maintain_order=True).agg(added)
     else:
-        grouped = numbered.group_by(KEY).agg(added).collect(engine="streaming")
+        grouped = rows.group_by(KEY).agg(added).collect(engine="streaming")
     return grouped.sort(FIRST).drop(KEY)
 
 

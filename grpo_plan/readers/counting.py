@@ -282,7 +282,7 @@ def wide_cells(
     keep = np.ones(size, dtype=bool)
     rates = columns.get("pass_rate")
     n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.k)
-    plain = None if rates is not None else _plain_counts(n, columns["k"])
+    plain = _plain_counts(n, columns["k"]) if rates is None else _plain_rates(n, rates)
     if plain is not None:
         numbers_n, numbers_k = plain
     for i in range(size if plain is None else 0):
@@ -328,6 +328,19 @@ def _plain_counts(n: Sequence[Any], k: Sequence[Any]) -> tuple[NDArray[np.int64]
         return None
     total, passes = numbers_of(n), numbers_of(k)
     if np.all((passes >= 0) & (passes <= total) & (total <= MAX_ROLLOUTS_PER_PROMPT)):
+        return total.astype(np.int64), passes.astype(np.int64)
+    return None
+
+
+def _plain_rates(n: Sequence[Any], rates: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Counts behind pass rates where every one is a whole number of passes; None if any needs a closer look."""
+    if not (set(map(type, n)) <= {int} and set(map(type, rates)) <= {float}):
+        return None
+    total, rate = numbers_of(n), numbers_of(rates)
+    passes = np.rint(total * rate)
+    with np.errstate(invalid="ignore"):
+        fine = (rate >= 0.0) & (rate <= 1.0) & (abs(total * rate - passes) <= 1e-6)
+    if np.all(fine & (total >= 0) & (total <= MAX_ROLLOUTS_PER_PROMPT)):
         return total.astype(np.int64), passes.astype(np.int64)
     return None
 

@@ -1,7 +1,7 @@
 """CSV in blocks of whole rows. Blocks that follow RFC 4180 go to the table engine, all others to Python's csv module.
 
-The engine is fast and lenient: it takes a stray quote for the start of a text, and knows no old line ends. So each block
-is checked first, by its bytes: where every quote stands at the edge of a field, every carriage return before a line feed,
+The engine is fast and lenient: it takes a stray quote for the start of a text, and knows no old line ends. Each block
+is checked first, by its bytes: where every quote is at the edge of a field, every carriage return before a line feed,
 and all is text, both readers see the same rows.
 """
 

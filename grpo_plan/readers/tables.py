@@ -86,8 +86,19 @@ def count_chunks(chunks: Iterable[Chunk], name: str, roles: ColumnMap, options: 
             continue
         for start in range(0, frame.height, BATCH_ROWS):
             part = frame.slice(start, BATCH_ROWS)
-            columns = {role: part[column].to_list() for role, column in roles.roles().items()}
+            columns = {role: _plain(part[column], role).to_list() for role, column in roles.roles().items()}
             count_columns(columns, roles, options, lambda i, start=start, place=place: place(start + i), tally)  # type: ignore[misc]
+
+
+def _plain(column: pl.Series, role: str) -> pl.Series:
+    """Counts and lengths that a CSV holds as text, as numbers where every one is plain."""
+    import polars as pl
+
+    if column.dtype == pl.String and role in ("n", "k", "pass_rate", "response_tokens"):
+        numbers = column.cast(pl.Float64 if role == "pass_rate" else pl.Int64, strict=False)
+        if numbers.null_count() == column.null_count():
+            return numbers
+    return column
 
 
 def _namer(chunk: Chunk, frame: pl.DataFrame, name: str) -> Callable[[int], str]:
