@@ -70,6 +70,7 @@ class Tally:
     compacted: int = 0
     repeated_rows: bool = False
     policy_column: str | None = None
+    policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     observer: Observer | None = None
 
@@ -119,6 +120,7 @@ class Tally:
                 f"{name}: rollouts of {len(policies)} models ({shown(policies)}); a pilot describes one. "
                 f"Keep one with --where '{self.policy_column}={policies[0]}'."
             )
+        self.policies = policies
         notes = list(self.notes)
         if self.repeated_rows and self.added > cells.height:
             notes.append(f"{name}: {self.added - cells.height:,} rows repeat a prompt; their counts were added up.")
