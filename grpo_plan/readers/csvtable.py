@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.chunks import Chunk, Progress
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.files import BYTE_ORDER_MARK, rejoined
-from grpo_plan.readers.chunks import Chunk, Progress
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
+from grpo_plan.readers.chunks import count_chunks, sample_of_scan, scan_chunks
 from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
+from grpo_plan.readers.csvtable import CsvTable
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed
 from grpo_plan.readers.jsonlines import (
     RowShape,
@@ -20,6 +23,9 @@ from grpo_plan.readers.jsonlines import (
     sample_of,
 )
 from grpo_plan.readers.values import distinct
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def count_file(
@@ -46,8 +52,17 @@ def count_sniffed(
     if sniffed.kind in ("jsonl", "json-array"):
         _count_json(sniffed, file, given, options, tally, progress)
         return
-    with as_path(sniffed, file) as path, engine_errors(file.name, sniffed.kind):
-        count_native(_scan(sniffed, path), file.name, given, options, tally)
+    with engine_errors(file.name, sniffed.kind):
+        if sniffed.kind == "csv":
+            table = CsvTable(sniffed.stream, file.name, sniffed.separator)
+            roles, needed = _needed(table.sample(), given, options, tally)
+            count_chunks(table.chunks(needed, options, tally, progress), file.name, roles, options, tally)
+            return
+        with as_path(sniffed, file) as path:
+            scan = _scan(sniffed, path)
+            roles, needed = _needed(sample_of_scan(scan, file.name), given, options, tally)
+            chunks = scan_chunks(scan, needed, file.name, path.stat().st_size, progress)
+            count_chunks(chunks, file.name, roles, options, tally)
 
 
 def _count_json(
@@ -68,11 +83,8 @@ def _count_json(
         blocks = read_blocks(sniffed.stream, name)
         data = next(blocks)
     sample = sample_of(data, name, sniffed.kind, path)
-    for column in options.where:
-        if column not in sample.columns:
-            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {sample.listing}.")
-    roles = _roles(sample, given, options, tally)
-    shape = RowShape.of([*roles.roles().values(), *options.where])
+    roles, needed = _needed(sample, given, options, tally)
+    shape = RowShape.of(needed)
     if sniffed.kind == "json-array":
         batches = read_json_array(data, name, shape)
     else:
@@ -93,6 +105,21 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
     return roles
 
 
+def _needed(
+    sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
+) -> tuple[ColumnMap, list[str]]:
+    """Roles of the columns of a file's table, and the columns that reading it needs."""
+    if not sample.columns or not len(next(iter(sample.columns.values()))):
+        raise PilotFormatError(f"{sample.name}: has no rows. A pilot needs at least one.")
+    for column in options.where:
+        if column not in sample.columns:
+            raise PilotFormatError(
+                f"{sample.name}: no column {column!r} (asked for by --where). Columns: {sample.listing}."
+            )
+    roles = _roles(sample, given, options, tally)
+    return roles, list(dict.fromkeys([*roles.roles().values(), *options.where]))
+
+
 def count_native(
     native: object, name: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
 ) -> None:
@@ -106,16 +133,14 @@ def count_native(
     count_frame(frame, name, _roles(sample, given, options, tally), options, tally)
 
 
-def _scan(sniffed: Sniffed, path: Path) -> object:
+def _scan(sniffed: Sniffed, path: Path) -> pl.LazyFrame:
     import polars as pl
 
     if sniffed.kind == "parquet":
         return pl.scan_parquet(path, glob=False)
     if sniffed.kind == "arrow":
         return pl.scan_ipc(path, glob=False)
-    if sniffed.kind == "arrow-stream":
-        return pl.read_ipc_stream(path)
-    return pl.scan_csv(path, separator=sniffed.separator, infer_schema=False, glob=False)
+    return pl.read_ipc_stream(path).lazy()
 
 
 @contextmanager
