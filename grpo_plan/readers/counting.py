@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,13 @@ class ReadOptions:
         return self.skip_malformed
 
 
+class Deferred(Protocol):
+    """Files whose rows are counted by other processes meanwhile."""
+
+    def finish(self) -> None:
+        """Wait for all of them."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Tally:
     """Cells counted so far, and what was left out. Filled by one read, then turned into a Pilot."""
@@ -68,11 +75,17 @@ class Tally:
     added: int = 0
     waiting: int = 0
     compacted: int = 0
+    later: Deferred | None = None
     repeated_rows: bool = False
     policy_column: str | None = None
     policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     observer: Observer | None = None
+
+    def finish(self) -> None:
+        """Take in what was left for later, before anything else is counted."""
+        if self.later is not None:
+            self.later.finish()
 
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
@@ -86,8 +99,8 @@ class Tally:
         self.parts = [merged(self.parts)]
         self.waiting, self.compacted = 0, self.parts[0].height
 
-    def skip(self, place: Callable[[], str], why: str, options: ReadOptions) -> None:
-        """Count a malformed row, or refuse it where no more may be skipped.
+    def skip(self, place: Callable[[], str], why: str, options: ReadOptions, offset: int = 0) -> None:
+        """Count a malformed row that starts at a byte of its file, or refuse it where no more may be skipped.
 
         Raises:
             PilotFormatError: With the place of the row.
@@ -104,6 +117,7 @@ class Tally:
         """
         import polars as pl
 
+        self.finish()
         if not self.added:
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
             if set(self.dropped) == {"rows_outside_where"}:

@@ -15,6 +15,7 @@ from grpo_plan.readers.candidates import look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
+from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink, pilot_of
@@ -115,8 +116,9 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    for file in found.files:
-        count_file(file, request.given, request.options, tally, request.progress)
+    with several_processes(tally, request.options):
+        for file in found.files:
+            count_file(file, request.given, request.options, tally, request.progress)
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
     return _table_pilot(tally, name, len(found.files))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,9 @@ from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.csvtable import CsvTable
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed
-from grpo_plan.readers.jsonlines import (
-    RowShape,
-    count_rows,
-    read_blocks,
-    read_json_array,
-    read_json_lines,
-    sample_of,
-)
+from grpo_plan.readers.jsonarray import JsonArray
+from grpo_plan.readers.jsonlines import RowShape, count_rows, read_blocks, read_json_lines, sample_of
+from grpo_plan.readers.jsontasks import count_later
 from grpo_plan.readers.values import distinct
 
 if TYPE_CHECKING:
@@ -49,6 +44,8 @@ def count_sniffed(
     progress: Callable[[int], None] | None,
 ) -> None:
     """Count an opened file into the tally."""
+    if sniffed.kind != "jsonl":
+        tally.finish()
     if sniffed.kind in ("jsonl", "json-array"):
         _count_json(sniffed, file, given, options, tally, progress)
         return
@@ -73,24 +70,21 @@ def _count_json(
     tally: Tally,
     progress: Callable[[int], None] | None,
 ) -> None:
-    name, path = file.name, None if sniffed.compressed else file.path
-    if path is not None and not path.is_file():
-        path = None  # a pipe cannot be read twice
+    name = file.name
     if sniffed.kind == "json-array":
-        data = sniffed.stream.read()
-        blocks: Iterator[bytes] = iter(())
-    else:
-        blocks = read_blocks(sniffed.stream, name)
-        data = next(blocks)
-    sample = sample_of(data, name, sniffed.kind, path)
-    roles, needed = _needed(sample, given, options, tally)
+        array = JsonArray(sniffed.stream, name)
+        roles, needed = _needed(array.sample(), given, options, tally)
+        shape = RowShape.of(needed)
+        count_rows(array.batches(shape, progress), shape, roles, options, tally)
+        return
+    path = None if sniffed.compressed or file.path is None or not file.path.is_file() else file.path
+    blocks = read_blocks(sniffed.stream, name)
+    first = list(islice(blocks, 1))
+    roles, needed = _needed(sample_of(b"".join(first), name, path), given, options, tally)
+    if count_later(file, sniffed, needed, roles, options, tally, progress):
+        return
     shape = RowShape.of(needed)
-    if sniffed.kind == "json-array":
-        batches = read_json_array(data, name, shape)
-    else:
-        blocks = chain([data], blocks)
-        batches = read_json_lines(blocks, name, shape, options, tally, path=path, progress=progress)
-    del data
+    batches = read_json_lines(chain(first, blocks), name, shape, options, tally, path=path, progress=progress)
     count_rows(batches, shape, roles, options, tally)
 
 
