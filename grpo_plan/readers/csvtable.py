@@ -23,6 +23,7 @@ from grpo_plan.readers.chunks import Chunk, Progress
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.files import BYTE_ORDER_MARK, rejoined
+from grpo_plan.readers.positions import positions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,13 +119,14 @@ class CsvTable:
         import polars as pl
 
         raw = np.frombuffer(block, np.uint8)
-        returns = np.flatnonzero(raw == RETURN)
+        returns = positions(raw, RETURN)
         if returns.size and not _before_line_feeds(raw, returns):
             return None
         if not raw.all() or not _is_utf8(block):
             return None
         try:  # every column is read: the engine counts fields only as far as it reads them
-            frame = pl.read_csv(self._header + block, separator=self._separator, infer_schema=False)
+            end = b"" if block.endswith(b"\n") else b"\n"  # without it an empty field too many at the end goes unseen
+            frame = pl.read_csv(b"".join((self._header, block, end)), separator=self._separator, infer_schema=False)
         except pl.exceptions.PolarsError:
             return None
         frame.columns = self._names
@@ -235,7 +237,7 @@ def _end_of_header(block: bytes) -> int:
 
 def _end_of_rows(block: bytes) -> int:
     """Where the last line feed outside quotes ends; 0 if there is none."""
-    quotes = np.flatnonzero(np.frombuffer(block, np.uint8) == QUOTE)
+    quotes = positions(np.frombuffer(block, np.uint8), QUOTE)
     end = block.rfind(b"\n")
     while end >= 0 and np.searchsorted(quotes, end) % 2:
         before = int(np.searchsorted(quotes, end))
@@ -245,7 +247,7 @@ def _end_of_rows(block: bytes) -> int:
 
 def _well_quoted(raw: Bytes, separator: int) -> bool:
     """Whether every quote opens a field, closes one, or is one of a pair within one."""
-    quotes = np.flatnonzero(raw == QUOTE)
+    quotes = positions(raw, QUOTE)
     if not quotes.size:
         return True
     if quotes.size % 2:
@@ -264,5 +266,5 @@ def _before_line_feeds(raw: Bytes, returns: NDArray[np.intp]) -> bool:
     """Whether each carriage return outside quotes stands before a line feed."""
     following = raw[np.minimum(returns + 1, raw.size - 1)]
     lone = returns[(following != LINE_FEED) | (returns == raw.size - 1)]
-    quotes = np.flatnonzero(raw == QUOTE)
+    quotes = positions(raw, QUOTE)
     return bool((np.searchsorted(quotes, lone) % 2 == 1).all())

@@ -117,6 +117,8 @@ def _pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
                 raise PilotFormatError(f"{name}: an item is longer than {MAX_ITEM_BYTES >> 20} MB. Is it complete?")
             continue
         piece = block[:cut]
+        if closed and block[cut : cut + 1] != b"]":
+            raise PilotFormatError(f"{name}: a bracket is closed that was not opened. Repair it, or give JSONL.")
         if piece.strip(SPACE):
             pieces += 1
             yield piece

@@ -14,6 +14,7 @@ import numpy as np
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
+from grpo_plan.readers.positions import positions
 from grpo_plan.readers.rows import BATCH_ROWS as BATCH_ROWS
 from grpo_plan.readers.rows import RowBatch as RowBatch
 from grpo_plan.readers.rows import RowShape as RowShape
@@ -177,7 +178,7 @@ def _decoded(block: bytes, decoder: msgspec.json.Decoder[Any]) -> list[Any] | No
     and there are as many objects as lines, each line is one. It also skips texts without a look at their encoding.
     """
     raw = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(raw == LINE_FEED)
+    ends = positions(raw, LINE_FEED)
     inner = ends[:-1] if ends.size and ends[-1] == raw.size - 1 else ends
     last = raw[inner - 1]
     if inner.size and not (np.all(raw[inner + 1] == OPEN) and (last == CLOSE).all()):
