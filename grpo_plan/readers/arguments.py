@@ -26,6 +26,8 @@ def request_of(
     split: object = "train",
     policy_steps: object = None,
     progress: Callable[[int], None] | None = None,
+    workers: object = None,
+    storage_options: object = None,
 ) -> ReadRequest:
     """A checked request.
 
@@ -36,7 +38,7 @@ def request_of(
         raise DomainError(f"format must be the name of a format; got {format!r}. See grpo-plan formats.")
     return ReadRequest(
         given=_as_columns(given),
-        options=options_of(pass_threshold, rollouts_per_prompt, where, bool(skip_malformed)),
+        options=options_of(pass_threshold, rollouts_per_prompt, where, skip_malformed, workers, storage_options),
         format=format,
         reward_weights=_as_weights(reward_weights),
         split=_as_split(split),
@@ -45,15 +47,40 @@ def request_of(
     )
 
 
-def options_of(pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool) -> ReadOptions:
+def options_of(
+    pass_threshold: object = None,
+    rollouts_per_prompt: object = None,
+    where: object = None,
+    skip_malformed: object = False,
+    workers: object = None,
+    storage_options: object = None,
+) -> ReadOptions:
     """Checked options of a read."""
     count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
     return ReadOptions(
         pass_threshold=_as_threshold(pass_threshold),
         rollouts_per_prompt=count,
         where=_as_where(where),
-        skip_malformed=skip_malformed,
+        skip_malformed=_as_skipped(skip_malformed),
+        workers=None if workers is None else as_count(workers, "workers"),
+        storage_options=_as_settings(storage_options),
     )
+
+
+def _as_skipped(skip: object) -> bool | int:
+    if isinstance(skip, bool):
+        return skip
+    if not isinstance(skip, int) or skip < 0:
+        raise DomainError(f"skip_malformed must be True, False or a number of at least 0; got {str(skip)[:40]!r}.")
+    return skip
+
+
+def _as_settings(settings: object) -> dict[str, str] | None:
+    if settings is None:
+        return None
+    if not isinstance(settings, Mapping) or not all(isinstance(k, str) for k in settings):
+        raise DomainError(f"storage_options must map names to values; got {str(settings)[:40]!r}.")
+    return {str(key): str(value) for key, value in settings.items()}
 
 
 def _as_threshold(threshold: object) -> float | None:

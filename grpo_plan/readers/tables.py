@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
+from grpo_plan.readers.addresses import address_errors, scan_address
 from grpo_plan.readers.chunks import count_chunks, sample_of_scan, scan_chunks
 from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
@@ -97,6 +98,18 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
     tally.policy_column = roles.policy
     tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
     return roles
+
+
+def count_address(address: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> None:
+    """Count the table at an address into the tally."""
+    tally.finish()
+    with address_errors(address):
+        scan, in_parts = scan_address(address, options.storage_options)
+        if not in_parts:
+            count_native(scan, address, given, options, tally)
+            return
+        roles, needed = _needed(sample_of_scan(scan, address), given, options, tally)
+        count_chunks(scan_chunks(scan, needed, address), address, roles, options, tally)
 
 
 def _needed(
