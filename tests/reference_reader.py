@@ -28,7 +28,10 @@ def rows_of_json_lines(data: bytes) -> tuple[list[dict[str, Any]], list[int]]:
             if number < len(lines):  # the last line may still be being written
                 bad.append(number)
             continue
-        (rows.append(row) if isinstance(row, dict) else bad.append(number))  # type: ignore[func-returns-value]
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            bad.append(number)
     return rows, bad
 
 

@@ -78,8 +78,9 @@ def ours(path: Path, data: bytes, **options: Any) -> Counts | str:
     try:
         return table_of(read_pilot(path, prompt="id", reward="reward", format="table", **options))
     except (PilotFormatError, PilotError) as error:
-        assert "\n" not in str(error), error
-        return str(error)
+        message = str(error)
+    assert "\n" not in message
+    return message
 
 
 def check(path: Path, data: bytes, reference: Callable[[bytes], tuple[list[dict[str, Any]], list[int]]]) -> None:

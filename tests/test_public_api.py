@@ -24,11 +24,13 @@ FUNCTIONS = {
     "pass_at_k": "successes rollouts k",
     "read_pilot": (
         "source prompt reward n k pass_rate stratum temperature response_tokens policy pass_threshold "
-        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps"
+        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
+        "workers storage_options"
     ),
     "read_independence": (
         "source session text order level prompt reward n k pass_rate stratum temperature response_tokens policy "
-        "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps"
+        "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
+        "workers storage_options"
     ),
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",

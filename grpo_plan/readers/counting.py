@@ -363,7 +363,8 @@ def malformed(place: str, why: str, skipped: int) -> PilotFormatError:
             f"{place}: {why}; {skipped:,} bad lines were skipped before it, as many as allowed. Repair the file, or "
             "raise --skip-bad (skip_malformed=)."
         )
-    return PilotFormatError(f"{place}: {why}. Repair the line, or drop such lines with --skip-malformed.")
+    repair = "Convert the file, e.g. with iconv -f LATIN1 -t UTF-8" if "UTF-8" in why else "Repair the line"
+    return PilotFormatError(f"{place}: {why}. {repair}, or drop such lines with --skip-malformed.")
 
 
 def nonzero(**counts: int) -> dict[str, int]:

@@ -163,14 +163,11 @@ class CsvTable:
 
     def _fault(self, row: list[str]) -> str:
         if len(row) > len(self._names):
-            return (
-                f"has {len(row):,} fields, more fields than the header ({len(self._names):,}): {_shown(row)}. "
-                "Check the quotes and the separator"
-            )
+            return f"has {len(row):,} fields, more fields than the header ({len(self._names):,}): {_shown(row)}"
         if not all(field.isascii() or _is_text(field) for field in row):
-            return f"is not UTF-8 text: {_shown(row)}. Convert the file, e.g. with iconv -f LATIN1 -t UTF-8"
+            return f"is not UTF-8 text ({_shown(row)})"
         if any("\0" in field for field in row):
-            return f"holds NUL bytes: {_shown(row)}. Is the file damaged?"
+            return f"holds NUL bytes ({_shown(row)})"
         return ""
 
 

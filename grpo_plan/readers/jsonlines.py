@@ -132,7 +132,7 @@ def read_json_lines(
     position = _Position(path=path, offset=offset, lines=0)
     for block in blocks:
         if isinstance(block, Overlong):
-            why = f"is longer than {MAX_LINE_BYTES >> 20} MB ({_shown(block)}). Is this JSON lines?"
+            why = f"is longer than {MAX_LINE_BYTES >> 20} MB ({_shown(block)})"
             tally.skip(_line_namer(name, position, None), why, options, position.offset)
         elif (rows := _decoded(block, decoder)) is not None:
             yield RowBatch(rows=rows, place=_line_namer(name, position, None))
