@@ -90,7 +90,7 @@ def test_any_number_of_workers_gives_the_same_first_error(tmp_path: Path, fault:
 def test_a_worker_that_dies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.jsonl").write_bytes(rollouts(2000))
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(PilotFormatError, match=r"A reading process ended early \(status 1\).*--workers 1"):
+    with pytest.raises(PilotFormatError, match=r"A reading process ended early \(status -?\d+\).*--workers 1"):
         read_pilot(tmp_path / "a.jsonl", workers=2)
 
 
@@ -165,6 +165,19 @@ def test_the_limit_counts_over_files_and_kinds(tmp_path: Path, run: Run) -> None
     for wrong in (-1, 1.5, "1"):
         with pytest.raises(DomainError, match="skip_malformed must be True, False or a number"):
             read_pilot(both, skip_malformed=wrong)  # type: ignore[arg-type]
+
+
+def test_two_objects_on_a_line_or_one_on_two_are_bad_lines(tmp_path: Path) -> None:
+    """The decoder takes them; a line that was damaged so is no row."""
+    path = tmp_path / "t"
+    path.write_bytes(GOOD + b'{"id": "a", "reward": 1} {"id": "a", "reward": 1}\n' + GOOD)
+    with pytest.raises(PilotFormatError, match="t:3: is not a JSON object"):
+        read_pilot(path)
+    path.write_bytes(GOOD + b'{"id": "a", "reward":\n1}\n{"id": "a", "reward": 1} {"id": "a", "reward": 1}\n' + GOOD)
+    with pytest.raises(PilotFormatError, match="t:3: is not a JSON object"):
+        read_pilot(path)
+    pilot = read_pilot(path, skip_malformed=3)
+    assert (table_of(pilot), dict(pilot.dropped)) == ({"a": (2, 2), "b": (0, 2)}, {"malformed_line": 3})
 
 
 def test_line_numbers_are_counted_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,6 +275,8 @@ def test_line_ends_and_byte_order_marks(tmp_path: Path, end: str, mark: str) -> 
     for ends in ([end] * 4, [end, "\n", "\r\n", "\r"], [end, "\r", end, ""]):
         path.write_bytes((mark + "".join(row + e for row, e in zip(rows, ends, strict=True))).encode())
         assert table_of(read_pilot(path)) == {"a": (1, 2), "b": (1, 1)}
+    path.write_bytes(b"id,reward\na\rb,1\n")  # `a` alone on its line, then `b,1`
+    assert table_of(read_pilot(path)) == {"b": (1, 1)}
     text = mark + end.join(['{"id": "a", "reward": 1}', '{"id": "b", "reward": 0}', ""])
     path.write_bytes(text.encode())
     if end == "\r":

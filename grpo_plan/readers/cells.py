@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -14,14 +16,15 @@ TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_to
 SUMS = (*COUNTS, *TOKEN_SUMS)
 KEY, FIRST = "__key__", "__first__"
 HALF = 1 << 31
+EXACT = 2.0**53
 
 
 def sums_by_key(frame: pl.DataFrame, keys: Sequence[str], sums: Sequence[str]) -> pl.DataFrame:
     """Sums of the rows with equal keys, in order of first appearance; `FIRST` is the first of these rows.
 
     Keys are compared by a 64-bit hash (two of a million prompts share one with a chance of 3e-8), so that only numbers
-    pass through the group-by. Sums of whole numbers use every core; sums of others are added in the order of rows, so
-    that one input always gives one result.
+    pass through the group-by. Whole numbers are added on every core; others in the order of rows, since their sum
+    depends on the order, and one input must always give one result.
     """
     import polars as pl
 
@@ -34,12 +37,21 @@ def sums_by_key(frame: pl.DataFrame, keys: Sequence[str], sums: Sequence[str]) -
         grouped = both.group_by(KEY).agg(pl.col(FIRST).min(), pl.col("n").sum()).collect(engine="streaming")
         return grouped.sort(FIRST).select(FIRST, n=pl.col("n") % HALF, k=pl.col("n") // HALF)
     rows = frame.lazy().select(key.alias(KEY), row, *sums)
-    added = [pl.col(FIRST).min(), *(pl.col(s).sum() for s in sums)]
-    if any(frame.schema[s].is_float() for s in sums):
-        grouped = rows.collect().group_by(KEY, maintain_order=True).agg(added)
-    else:
-        grouped = rows.group_by(KEY).agg(added).collect(engine="streaming")
-    return grouped.sort(FIRST).drop(KEY)
+    if all(_whole(frame[s]) for s in sums):
+        added = [pl.col(FIRST).min(), *(pl.col(s).sum() for s in sums)]
+        return rows.group_by(KEY).agg(added).collect(engine="streaming").sort(FIRST).drop(KEY)
+    numbers = rows.collect()
+    _, first, group = np.unique(numbers[KEY].to_numpy(), return_index=True, return_inverse=True)
+    totals = {s: np.bincount(group, weights=numbers[s].to_numpy()) for s in sums}
+    typed = (pl.Series(s, total).cast(frame.schema[s]) for s, total in totals.items())
+    return pl.DataFrame([pl.Series(FIRST, first, dtype=pl.UInt32), *typed]).sort(FIRST)
+
+
+def _whole(column: pl.Series) -> bool:
+    """Whether the sum of a column is exact in any order."""
+    if not column.dtype.is_float():
+        return True
+    return bool((column == column.floor()).all()) and float(column.abs().sum()) < EXACT
 
 
 def merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

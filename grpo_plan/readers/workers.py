@@ -121,6 +121,8 @@ class Workers(Generic[T, R]):
             result: R | BaseException = pickle.load(process.stdout)
             return result
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            process.kill()
+            process.wait()
             return PilotFormatError(
                 f"A reading process ended early (status {process.poll()}); was it out of memory? Read with one worker: "
                 "--workers 1 (workers=)."
