@@ -23,14 +23,14 @@ FUNCTIONS = {
     "group_size_for_fidelity": "pass_rate fidelity max_group_size",
     "pass_at_k": "successes rollouts k",
     "read_pilot": (
-        "source prompt reward n k pass_rate stratum temperature response_tokens policy pass_threshold "
+        "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
         "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
-        "workers storage_options"
+        "workers storage_options weak_prior"
     ),
     "read_independence": (
-        "source session text order level prompt reward n k pass_rate stratum temperature response_tokens policy "
+        "source session text order level prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy "
         "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
-        "workers storage_options"
+        "workers storage_options weak_prior"
     ),
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",

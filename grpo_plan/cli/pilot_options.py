@@ -100,6 +100,9 @@ def _pilot_options(
     n_column: Annotated[str | None, typer.Option(help="Column of the rollouts of a prompt, n.")] = None,
     k_column: Annotated[str | None, typer.Option(help="Column of the passes of a prompt, k.")] = None,
     pass_rate_column: Annotated[str | None, typer.Option(help="Column of the pass rate of a prompt.")] = None,
+    fail_rate_column: Annotated[
+        str | None, typer.Option(help="Column of the share of failures of a prompt, instead of its pass rate.")
+    ] = None,
     stratum_column: Annotated[str | None, typer.Option(help="Column of the named part of a prompt.")] = None,
     temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
     tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
@@ -126,6 +129,9 @@ def _pilot_options(
     policy_steps: Annotated[
         str | None, typer.Option(metavar="A:B", help="Training steps to keep, first and last; A: keeps all from A.")
     ] = None,
+    weak_prior: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
+    ] = None,
 ) -> PilotRequest:
     filters: dict[str, list[str]] = {}
     for item in where or []:
@@ -141,12 +147,12 @@ def _pilot_options(
         settings[key.strip()] = value
     options = {
         "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
-        "pass_rate": pass_rate_column, "stratum": stratum_column, "temperature": temperature_column,
-        "response_tokens": tokens_column, "policy": model_column, "pass_threshold": pass_threshold,
-        "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
+        "pass_rate": pass_rate_column, "fail_rate": fail_rate_column, "stratum": stratum_column,
+        "temperature": temperature_column, "response_tokens": tokens_column, "policy": model_column,
+        "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
         "skip_malformed": skip_malformed or (False if skip_bad is None else skip_bad), "workers": workers,
-        "storage_options": settings,
-        "reward_weights": parse_weights(reward_weights), "split": split, "policy_steps": parse_steps(policy_steps),
+        "storage_options": settings, "reward_weights": parse_weights(reward_weights), "split": split,
+        "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
     }  # fmt: skip
     return PilotRequest(sources=pilot or [], options=options)
 

@@ -12,6 +12,10 @@ class FitStatus(Enum):
         "Rollouts of a prompt depend on each other or on when they were drawn (see the check): the numbers describe "
         "this log, not groups drawn anew. Remove repeats and cached answers, or roll out again, before planning."
     )
+    WEAK_PRIOR = (
+        "These are pass rates of another model (see the notes): every number is a guess for yours, unless you train "
+        "that model and sample it in the same way. Check with a small pilot of your own policy."
+    )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."
@@ -41,3 +45,8 @@ class FitStatus(Enum):
     def sentence(self) -> str:
         """The meaning in words."""
         return str(self.value)
+
+    @property
+    def about_source(self) -> bool:
+        """Whether it speaks of where the rollouts come from, so that every answer from them must show it."""
+        return self.name in ("DEPENDENT", "WEAK_PRIOR")

@@ -115,7 +115,7 @@ def _count_long(
     """Count rollouts by expressions; False if a column's type needs Python."""
     import polars as pl
 
-    passes = _passes(frame[str(roles.reward)], str(roles.reward), options, place)
+    passes = _passes(frame[str(roles.reward)], str(roles.reward), options, place, tally)
     numbers = {
         role: _numbers(frame[column])
         for role in ("temperature", "response_tokens")
@@ -149,13 +149,13 @@ def _count_long(
 
 
 def _passes(
-    reward: pl.Series, column: str, options: ReadOptions, place: Callable[[int], str]
+    reward: pl.Series, column: str, options: ReadOptions, place: Callable[[int], str], tally: Tally
 ) -> tuple[pl.Series, pl.Series, pl.Series] | None:
     """Which rollouts are scored, which pass, and whose reward is infinite; None if the type needs Python."""
     import polars as pl
 
     whole = reward.dtype == pl.Boolean or reward.dtype.is_integer()
-    if whole and options.pass_threshold is None and reward.null_count() < reward.len():
+    if whole and options.pass_threshold is None and tally.odd is None and reward.null_count() < reward.len():
         low, high = int(reward.min()), int(reward.max())  # type: ignore[arg-type]
         if 0 <= low and high <= 1:
             passed = reward if reward.dtype == pl.Boolean else reward == 1
@@ -169,7 +169,10 @@ def _passes(
     else:
         return None
     rewards = values.fill_null(float("nan")).to_numpy()
-    scored, passed_rows, _ = count_rewards(rewards, options.pass_threshold, place, column)
+    threshold = options.pass_threshold
+    if threshold is None and tally.meets_odd_reward(rewards, place, column):
+        threshold = 1.0  # of no matter: the pilot will be refused
+    scored, passed_rows, _ = count_rewards(rewards, threshold, place, column)
     return pl.Series(scored), pl.Series(passed_rows), values.is_infinite().fill_null(False)
 
 

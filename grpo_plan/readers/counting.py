@@ -18,7 +18,10 @@ from grpo_plan.readers.cells import KEYS as KEYS
 from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
 from grpo_plan.readers.cells import with_token_sums as with_token_sums
 from grpo_plan.readers.columns import ColumnMap
-from grpo_plan.readers.counts import plain_counts, plain_rates, successes, whole
+from grpo_plan.readers.counts import plain_counts, successes, whole
+from grpo_plan.readers.rates import RateColumn, RateReading
+from grpo_plan.readers.thresholds import OddRewards, odd_rewards
+from grpo_plan.readers.thresholds import needs_threshold as needs_threshold
 from grpo_plan.readers.values import (
     NotAReward,
     is_missing,
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 COMPACT_ROWS = 1_000_000
-FEW_LEVELS = 6
 Place = Callable[[int], str]
 Observer = Callable[[Mapping[str, Sequence[Any]], ColumnMap, "ReadOptions", Place, "Tally"], None]
 
@@ -48,6 +50,8 @@ class ReadOptions:
     skip_malformed: bool | int = False
     workers: int | None = None
     storage_options: Mapping[str, str] | None = None
+    rates: RateReading = field(default_factory=RateReading)
+    rate_column: RateColumn | None = None  # where given, rates are looked at and nothing is counted
 
     @property
     def skip_limit(self) -> float:
@@ -81,6 +85,8 @@ class Tally:
     policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     observer: Observer | None = None
+    odd: OddRewards | None = None
+    other_rewards: Sequence[str] = ()
 
     def finish(self) -> None:
         """Take in what was left for later, before anything else is counted."""
@@ -118,6 +124,8 @@ class Tally:
         import polars as pl
 
         self.finish()
+        if self.odd is not None:
+            raise self.odd.error(self.other_rewards)
         if not self.added:
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
             if set(self.dropped) == {"rows_outside_where"}:
@@ -156,6 +164,17 @@ class Tally:
             notes=tuple(notes),
         )
 
+    def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
+        """Whether a reward so far is neither 0 nor 1; while their levels are few, reading goes on to know them all."""
+        if self.odd is None and not _any_odd(rewards):
+            return False
+        if self.odd is None:
+            n, k = (sum(int(part[c].sum()) for part in self.parts) for c in ("n", "k"))
+            self.odd = odd_rewards(rewards, place, column, passes=k > 0, fails=n > k)
+        if self.odd is not None:
+            self.odd.take(rewards, self.other_rewards)
+        return self.odd is not None
+
     @staticmethod
     def _from_counts(name: str, *arguments: Any, **options: Any) -> Pilot:
         try:
@@ -189,6 +208,10 @@ def _unless_null(series: pl.Series) -> list[str] | None:
     return None if series.null_count() == series.len() else series.fill_null("(none)").to_list()
 
 
+def _any_odd(rewards: NDArray[np.float64]) -> bool:
+    return not bool(np.all((rewards == 0.0) | (rewards == 1.0) | ~np.isfinite(rewards)))
+
+
 def count_rewards(
     rewards: NDArray[np.float64], threshold: float | None, place: Place, column: str
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int]:
@@ -209,15 +232,6 @@ def count_rewards(
     return scored, rewards == 1.0, infinite
 
 
-def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]) -> PilotFormatError:
-    """The error for rewards that are not 0 or 1; a threshold is proposed where the rewards have few levels."""
-    example = f", e.g. {shown([max(seen)])}" if 0 < len(seen) <= FEW_LEVELS else " X"
-    return PilotFormatError(
-        f"{place}: {column} is {shown([value])}, neither 0 nor 1, and no pass threshold was given (values seen: "
-        f"{shown(list(seen))}). Pass --pass-threshold{example} (pass_threshold=): a rollout passes at or above it."
-    )
-
-
 def not_a_reward(place: str, column: str, value: object) -> PilotFormatError:
     """The error for a reward that is neither a number nor a word of pass or fail."""
     return PilotFormatError(
@@ -236,7 +250,10 @@ def long_cells(
         rewards = rewards_of(columns["reward"])
     except NotAReward as error:
         raise not_a_reward(place(error.index), str(roles.reward), error.value) from None
-    scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
+    threshold = options.pass_threshold
+    if threshold is None and tally.meets_odd_reward(rewards, place, str(roles.reward)):
+        threshold = 1.0  # of no matter: the pilot will be refused
+    scored, passed, infinite = count_rewards(rewards, threshold, place, str(roles.reward))
     lengths: dict[str, pl.Series] = {}
     if "response_tokens" in columns:
         lengths["tokens"] = _number_series(columns["response_tokens"], len(rewards))
@@ -296,12 +313,16 @@ def wide_cells(
     n = columns["n"] if constant is None else [constant] * size
     numbers_n, numbers_k = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     keep = np.ones(size, dtype=bool)
-    rates = columns.get("pass_rate")
-    n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.k)
-    plain = plain_counts(n, columns["k"]) if rates is None else plain_rates(n, rates)
+    rates = columns.get("pass_rate", columns.get("fail_rate"))
+    n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.fail_rate or roles.k)
+    plain = None if rates is not None else plain_counts(n, columns["k"])
     if plain is not None:
         numbers_n, numbers_k = plain
-    for i in range(size if plain is None else 0):
+    if options.rate_column is not None and rates is not None:
+        options.rate_column.add(rates)
+        keep[:] = False
+    known: dict[tuple[type, str, int], int] = {}  # few different rates: each is worked out once
+    for i in range(size if plain is None and keep.any() else 0):
         given = rates[i] if rates is not None else columns["k"][i]
         if is_missing(n[i]) or is_missing(given):
             keep[i] = False
@@ -309,7 +330,12 @@ def wide_cells(
             continue
         here = partial(place, i)  # naming a place reads the file again: only for an error
         total = whole(n[i], here, n_name)
-        passes = successes(given, total, here, k_name) if rates is not None else whole(given, here, k_name)
+        if rates is None:
+            passes = whole(given, here, k_name)
+        elif (key := (type(given), str(given), total)) in known:
+            passes = known[key]
+        else:
+            passes = known[key] = successes(given, total, here, k_name, options.rates)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {k_name} = {passes:,} exceeds {n_name} = {total:,}. Swapped columns? "

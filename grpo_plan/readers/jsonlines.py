@@ -14,6 +14,7 @@ import numpy as np
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
+from grpo_plan.readers.malformed import fault_of, shown_bytes
 from grpo_plan.readers.positions import positions
 from grpo_plan.readers.rows import BATCH_ROWS as BATCH_ROWS
 from grpo_plan.readers.rows import RowBatch as RowBatch
@@ -23,11 +24,11 @@ from grpo_plan.readers.rows import count_rows as count_rows
 from grpo_plan.readers.rows import flatten_lists as flatten_lists
 from grpo_plan.readers.rows import refuse_other_lengths as refuse_other_lengths
 from grpo_plan.readers.rows import spread as spread
+from grpo_plan.readers.values import from_plain
 
 BLOCK_BYTES = 2 << 20
 MAX_LINE_BYTES = 256 << 20
 SAMPLE_ROWS = 500
-SHOWN_BYTES = 40
 WINDOW_BYTES = 1 << 16
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_FEED, RETURN, OPEN, CLOSE = b"\n\r{}"
@@ -52,7 +53,7 @@ def read_blocks(stream: BinaryIO, name: str, size: float = float("inf")) -> Iter
             rest = stream.readline(MAX_LINE_BYTES)
             if len(rest) == MAX_LINE_BYTES and not rest.endswith(b"\n"):
                 cut = block.rfind(b"\n") + 1
-                excess = Overlong(block[cut : cut + SHOWN_BYTES])
+                excess = Overlong(block[cut : cut + 80])
                 excess.size = len(block) - cut + len(rest) + _rest_of_line(stream)
                 block = block[:cut]
             else:
@@ -132,7 +133,7 @@ def read_json_lines(
     position = _Position(path=path, offset=offset, lines=0)
     for block in blocks:
         if isinstance(block, Overlong):
-            why = f"is longer than {MAX_LINE_BYTES >> 20} MB ({_shown(block)})"
+            why = f"is longer than {MAX_LINE_BYTES >> 20} MB ({shown_bytes(block)}...)"
             tally.skip(_line_namer(name, position, None), why, options, position.offset)
         elif (rows := _decoded(block, decoder)) is not None:
             yield RowBatch(rows=rows, place=_line_namer(name, position, None))
@@ -217,7 +218,7 @@ def _decode_each(
                 tally.dropped["truncated_last_line"] += 1
             else:
                 place = _line_namer(name, position, [number])
-                tally.skip(place, _fault(line), options, position.offset + start)
+                tally.skip(place, fault_of(line, decoder), options, position.offset + start)
         start += len(line) + 1
     return rows, numbers
 
@@ -230,8 +231,8 @@ def _decode_one(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value = _loads(line)  # the json module also takes NaN and Infinity, which Python writes
         try:
-            return msgspec.convert(value, decoder.type) if isinstance(value, dict) else None
-        except (msgspec.MsgspecError, RecursionError):
+            return from_plain(value, decoder.type) if isinstance(value, dict) else None
+        except (msgspec.MsgspecError, RecursionError, OverflowError):
             return None
 
 
@@ -248,20 +249,6 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _fault(line: bytes) -> str:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return f"is not UTF-8 ({_shown(line)})"
-    return f"is not a JSON object ({_shown(line)})"
-
-
-def _shown(line: bytes) -> str:
-    """The first characters of a line."""
-    text = line[:SHOWN_BYTES].decode(errors="replace")
-    return f"{text!r}{'...' if len(line) > SHOWN_BYTES or isinstance(line, Overlong) else ''}"
 
 
 def _not_a_table(text: bytes, name: str) -> PilotFormatError:

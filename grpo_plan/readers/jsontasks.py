@@ -13,12 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
 from grpo_plan.readers.columns import ColumnMap
-from grpo_plan.readers.counting import ReadOptions, Tally
+from grpo_plan.readers.counting import Place, ReadOptions, Tally
 from grpo_plan.readers.files import InputFile, Sniffed, open_sniffed
 from grpo_plan.readers.jsonlines import BLOCK_BYTES, line_at, read_blocks, read_json_lines
 from grpo_plan.readers.rows import RowShape, count_rows
+from grpo_plan.readers.thresholds import OddRewards
 from grpo_plan.readers.workers import Workers, default_workers
 
 if TYPE_CHECKING:
@@ -53,11 +57,12 @@ class TaskResult:
     added: int = 0
     repeated_rows: bool = False
     malformed: list[tuple[int | str, str]] = field(default_factory=list)
+    odd: OddRewards | None = None
     error: str | None = None
 
 
-class _TooManyBad(Exception):
-    """More malformed lines in one task than all files may have."""
+class _Enough(Exception):
+    """The read ends with this task: it has more malformed lines than all files may have, or rewards of many levels."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +77,13 @@ class _TaskTally(Tally):
         if len(self.malformed) <= options.skip_limit < float("inf"):
             self.malformed.append((offset if self.by_offset else place(), why))
         if self.dropped["malformed_line"] > options.skip_limit:
-            raise _TooManyBad
+            raise _Enough
+
+    def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
+        try:
+            return super().meets_odd_reward(rewards, place, column)
+        except PilotFormatError:
+            raise _Enough from None
 
 
 def run(task: Task) -> TaskResult:
@@ -87,7 +98,7 @@ def run(task: Task) -> TaskResult:
             with task.path.open("rb") as file:
                 start = _start_of_line(file, task.start)
                 _count(file, start, task.start + task.size - start, task, tally)
-    except _TooManyBad:
+    except _Enough:
         pass
     except GrpoPlanError as raised:
         error = str(raised)
@@ -100,6 +111,7 @@ def run(task: Task) -> TaskResult:
         added=tally.added,
         repeated_rows=tally.repeated_rows,
         malformed=tally.malformed,
+        odd=tally.odd,
         error=error,
     )
 
@@ -159,6 +171,8 @@ class Later:
             tally.skip(lambda where=where: _place(task, where), why, self._options)  # type: ignore[misc]
         if result.error is not None:
             raise PilotFormatError(result.error)
+        if result.odd is not None or tally.odd is not None:
+            self._take_odd(result)
         del tally.dropped["malformed_line"]
         tally.dropped.update(result.dropped)
         if before:
@@ -171,11 +185,26 @@ class Later:
         if progress is not None:
             progress(task.size)
 
+    def _take_odd(self, result: TaskResult) -> None:
+        """Rewards other than 0 and 1: the first is kept, and the levels of all."""
+        tally, odd = self._tally, result.odd
+        if tally.odd is None and odd is not None:
+            tally.odd = replace(odd, levels=_levels(tally.parts), rows=0)
+        if tally.odd is not None:
+            levels, rows = (_levels(result.cells), result.rows) if odd is None else (odd.levels, odd.rows)
+            tally.odd.add(levels, rows, tally.other_rewards)
+
     def close(self) -> None:
         """End the processes."""
         self._tasks.clear()
         if self._workers is not None:
             self._workers.close()
+
+
+def _levels(parts: Sequence[pl.DataFrame]) -> set[float]:
+    """Which of the rewards 0 and 1 were counted."""
+    n, k = (sum(int(part[c].sum()) for part in parts) for c in ("n", "k"))
+    return {level for level, there in ((0.0, n > k), (1.0, k > 0)) if there}
 
 
 def _place(task: Task, where: int | str) -> str:

@@ -110,7 +110,7 @@ def count_columns(
         tally.repeated_rows = True
         if row_of:
             tally.add(long_cells(columns, roles, options, _through(place, row_of), tally))
-    if tally.observer is not None:
+    if tally.observer is not None and tally.odd is None:
         tally.observer(given, roles, options, place, tally)
     tally.rows += size
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
 from grpo_plan.readers.addresses import address_errors, scan_address
 from grpo_plan.readers.chunks import count_chunks, sample_of_scan, scan_chunks
-from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
+from grpo_plan.readers.columns import ColumnMap, RatesAlone, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.csvtable import CsvTable
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed
 from grpo_plan.readers.jsonarray import JsonArray
 from grpo_plan.readers.jsonlines import RowShape, count_rows, read_blocks, read_json_lines, sample_of
 from grpo_plan.readers.jsontasks import count_later
+from grpo_plan.readers.rates import RateReading, beyond_one
 from grpo_plan.readers.values import distinct
 
 if TYPE_CHECKING:
@@ -92,6 +93,13 @@ def _count_json(
 def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> ColumnMap:
     """Find the columns, and keep what was noticed."""
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
+    rates = roles.pass_rate or roles.fail_rate
+    if rates is not None and options.rate_column is None and options.rates == RateReading():
+        if roles.fail_rate is not None or any(beyond_one(v) for v in sample.columns[rates]):
+            raise RatesAlone(
+                f"{sample.name}: {rates} may hold percentages or rates of failures, which a look at all of it would "
+                "tell. Give a file, or pass rates from 0 to 1."
+            )
     tally.notes.extend(notes)
     if options.pass_threshold is not None and roles.shape == "wide":
         tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")
