@@ -81,7 +81,7 @@ class _TaskTally(Tally):
 
     def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
         try:
-            return super().meets_odd_reward(rewards, place, column)
+            return Tally.meets_odd_reward(self, rewards, place, column)  # slots leave super() without its class
         except PilotFormatError:
             raise _Enough from None
 
@@ -249,6 +249,8 @@ def several_processes(tally: Tally, options: ReadOptions) -> Iterator[None]:
             yield
         except GrpoPlanError:
             later.finish()
+            if tally.odd is not None:
+                raise tally.odd.error(tally.other_rewards) from None
             raise
         later.finish()
     finally:
