@@ -69,6 +69,11 @@ class PassRateFit:
         return self.statuses[0]
 
     @property
+    def unknown_dead(self) -> bool:
+        """Whether dead groups are missing from the pilot and not even their number is known."""
+        return False
+
+    @property
     def parameters(self) -> dict[str, float | None]:
         """Shape of the fitted Beta with standard errors; None at the edges of the family."""
         shape, errors = self.beta.rates.shape, self.beta.standard_errors

@@ -12,6 +12,15 @@ class FitStatus(Enum):
         "Rollouts of a prompt depend on each other or on when they were drawn (see the check): the numbers describe "
         "this log, not groups drawn anew. Remove repeats and cached answers, or roll out again, before planning."
     )
+    TRUNCATED = (
+        "Only groups with mixed rewards were kept. Prompts that never or always pass leave no trace in them, so nothing "
+        "keeps D(G) below 1, and the value assumes a smooth mix of pass rates without such prompts. The number of "
+        "dropped groups closes the interval (--dropped-groups)."
+    )
+    DROPPED_COUNT_DOUBTFUL = (
+        "The mixed groups lie so close to all-pass and all-fail that more dead groups must have been dropped than the "
+        "number given: check it."
+    )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."
@@ -29,6 +38,10 @@ class FitStatus(Enum):
     UNEVEN_ROLLOUTS = (
         "Prompts with many rollouts pass at another rate than those with few: was sampling stopped by outcome? "
         "Then D(G) speaks of the prompts with at least G rollouts only."
+    )
+    DEAD_KINDS_UNKNOWN = (
+        "Dropped groups are known by their number only: D(G) is counted, how it splits into all-fail and all-pass rests "
+        "on a smooth fit. Give both numbers (--dropped-groups FAIL,PASS) if the log has them."
     )
     EXTRAPOLATED = (
         "Beyond twice the pilot's rollouts per prompt: the interval allows for any mix of pass rates, the value "

@@ -35,6 +35,8 @@ class LogitGrid:
         log_scale: Log of that constant with the binomial coefficient, shape (R,).
         prompts: Prompts in each row, shape (R,); rows of unseen k have 0.
         of_size: Prompts of that n, shape (R,), where every k of each n has a row; else None.
+        log_weight: Log of what multiplies every density, shape (m,), or None for 1; beyond the ends of the grid it is
+            taken to go on with slope 1 towards 0, as the log of a mixed probability does.
     """
 
     passing: Floats
@@ -45,16 +47,13 @@ class LogitGrid:
     log_scale: Floats
     prompts: Floats
     of_size: Floats | None
+    log_weight: Floats | None = None
 
     @classmethod
     def of(cls, cells: PilotHistogram | Cells, degree: int) -> LogitGrid:
         """Build it for tilts up to ``degree``; the spacing follows the largest n."""
         n, k = cells.rollouts.astype(np.float64), cells.successes.astype(np.float64)
-        points = max(POINTS, 2 * math.ceil(EDGE * math.sqrt(min(cells.max_rollouts, FINEST_N)) / 2.0) + 1)
-        logit = np.linspace(-EDGE, EDGE, points)
-        p, q = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
-        log_p, log_q = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
-        features = np.vstack([log_p, log_q, *_legendre(p - q, degree)])
+        p, q, features, spacing = logit_axis(cells.max_rollouts, degree)
         sizes, groups = np.unique(cells.rollouts, return_inverse=True)
         if int(np.sum(sizes + 1)) <= FULL_TABLE:
             offsets = np.concatenate([[0], np.cumsum(sizes + 1)])
@@ -71,7 +70,7 @@ class LogitGrid:
             passing=p,
             failing=q,
             features=features,
-            spacing=float(logit[1] - logit[0]),
+            spacing=spacing,
             table=binomial_likelihood(rows_n, rows_k, p, q),
             log_scale=log_coefficients(rows_n, rows_k) + log_peak(rows_n, rows_k),
             prompts=prompts,
@@ -86,8 +85,11 @@ class LogitGrid:
         a, b = math.exp(parameters[0]), math.exp(parameters[1])
         used = self.features[: parameters.size]
         log_mass = np.concatenate([[a, b], parameters[2:]]) @ used
+        steeper = 0.0
+        if self.log_weight is not None:
+            log_mass, steeper = log_mass + self.log_weight, 1.0
         derivatives = used.copy()
-        for end, row, rate in ((0, 0, a), (-1, 1, b)):
+        for end, row, rate in ((0, 0, a + steeper), (-1, 1, b + steeper)):
             share = -math.expm1(-rate * self.spacing)  # of the end point in point plus tail
             derivatives[row, end] -= self.spacing * (1.0 - share) / share
             log_mass[end] -= math.log(share)
@@ -125,6 +127,16 @@ class TiltedFit:
         value = float(self.mass @ phi)
         slope = self.derivatives @ (self.mass * (phi - value))
         return value, math.sqrt(max(float(slope @ self.covariance @ slope), 0.0))
+
+
+def logit_axis(rollouts: int, degree: int) -> tuple[Floats, Floats, Floats, float]:
+    """p, 1 - p, features and spacing of a grid that resolves the likelihood of ``rollouts`` a prompt."""
+    points = max(POINTS, 2 * math.ceil(EDGE * math.sqrt(min(rollouts, FINEST_N)) / 2.0) + 1)
+    logit = np.linspace(-EDGE, EDGE, points)
+    p, q = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
+    log_p, log_q = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
+    features = np.vstack([log_p, log_q, *_legendre(p - q, degree)])
+    return p, q, features, float(logit[1] - logit[0])
 
 
 def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:

@@ -1,0 +1,259 @@
+"""A pilot of mixed groups only: what was dropped, which groups can be used, and the fit (theory.md, section 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_plan._validate import as_count
+from grpo_plan.errors import DomainError, PilotError
+from grpo_plan.fitting.estimates import Estimate, Limits
+from grpo_plan.fitting.functionals import Functional, custom
+from grpo_plan.fitting.identified import range_at
+from grpo_plan.fitting.intervals import Interval
+from grpo_plan.fitting.points import PointEstimator
+from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.status import FitStatus
+from grpo_plan.fitting.truncated import Survivors
+from grpo_plan.fitting.truncated_limits import CountedDeadLimits, CountedDeadPoints, SurvivorLimits, SurvivorPoints
+from grpo_plan.fitting.uncertainty import Uncertainty
+from grpo_plan.pilot import PER_PROMPT, Pilot
+
+FAMILIES = ("auto", "beta", "tilted-beta")
+MIN_GROUPS = 30
+LEAST_SHARE = 0.5  # of the groups that have the full size; fewer look like merged visits
+COUNTED_SHARE = 0.98  # the same where dropped groups are counted: they are all taken to have the full size
+WRONG_COUNT = 10.8  # likelihood ratio above which the number of dropped groups contradicts the mixed ones (0.1 %)
+OTHER_SIZES = "prompts_of_other_group_sizes"
+
+DroppedGroups = int | tuple[int, int] | Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TruncatedFit(PassRateFit):
+    """What mixed groups say of all pass rates.
+
+    Without the number of dead groups every upper limit is the one that prompts at pass rate 0 or 1 would give, the
+    values are those of a smooth F, and ``mean_pass_rate`` is the mean of that F, with limits 0 and 1.
+    """
+
+    survivors: Survivors
+
+    @property
+    def unknown_dead(self) -> bool:
+        """Whether not even the number of dead groups is known."""
+        return self.survivors.dropped is None
+
+    @property
+    def mean_pass_rate(self) -> float:
+        """Mean of F: of the smooth fit where dead groups are unknown; of the mixed groups where that has no shape."""
+        if not self.unknown_dead:
+            return super().mean_pass_rate
+        known = self._points.parts(1).all_pass
+        return self.pilot.mean_pass_rate if known is None else known
+
+    def mean_pass_rate_interval(self, level: float = 0.95) -> Interval:
+        """Mean pass rate with its limits over all F."""
+        low, high = self.limits_of(custom(lambda p: p, "mean pass rate"), level)
+        value = self.mean_pass_rate
+        return Interval(value=value, low=max(0.0, min(low, value)), high=min(1.0, max(high, value)))
+
+    def jensen_gap(self, group_size: int, level: float = 0.95) -> Estimate:
+        """``D(G) - d_G(pbar)``; where dead groups are unknown, within 0 and the largest gap there is."""
+        gap = super().jensen_gap(group_size, level)
+        return replace(gap, _known=(0.0, 1.0 - 2.0 ** (1 - group_size))) if self.unknown_dead else gap
+
+    def identified_of(self, functional: Functional) -> Limits | None:
+        """Range of a mean over all F with the fitted law of the cells (theory.md, eq. 74)."""
+        if not self._points.spread_known:
+            return None
+        seen = "mixed" if self.unknown_dead else "merged"
+        return range_at(self.smooth_rates, self.survivors.group_size, functional, seen=seen)
+
+    def status_at(self, group_size: int, value: float | None, limits: Limits) -> FitStatus:
+        """Status of one dead fraction."""
+        if self.unknown_dead and group_size > 1 and FitStatus.DEPENDENT not in self.statuses:
+            return FitStatus.TRUNCATED
+        return super().status_at(group_size, value, limits)
+
+    @cached_property
+    def _points(self) -> PointEstimator:
+        known: dict[str, Any] = {
+            "histogram": self._histogram, "family": self.family, "beta": self.beta.rates, "agreeing": False,
+            "spread_known": self.survivors.shape_known, "largest": self.survivors.group_size,
+            "survivors": self.survivors,
+        }  # fmt: skip
+        if self.unknown_dead:
+            return SurvivorPoints(counted=1, **known)
+        return CountedDeadPoints(counted=self.survivors.group_size, **known)
+
+    @cached_property
+    def _uncertainty(self) -> Uncertainty:
+        if self.unknown_dead:
+            return SurvivorLimits(points=self._points, sampled=0.0, survivors=self.survivors)
+        return CountedDeadLimits(points=self._points, sampled=0.0)
+
+
+def fit_truncated(pilot: Pilot, dropped: int | None, family: str, population: str | int) -> TruncatedFit:
+    """Fit a pilot whose dead groups are missing.
+
+    Args:
+        pilot: One row for each mixed group.
+        dropped: Number of dead groups, of either kind; None where it is unknown.
+        family: One of `FAMILIES`.
+        population: Must be ``"sample"``.
+
+    Raises:
+        DomainError: A family or population that makes no sense here.
+        PilotError: Rows are no mixed groups of one size.
+    """
+    if family not in FAMILIES:
+        raise DomainError(
+            f"family must be {', '.join(FAMILIES[:-1])} or {FAMILIES[-1]} for a pilot of mixed groups only; got "
+            f"{family!r}. The others need the dead groups."
+        )
+    if population != "sample":
+        raise DomainError(
+            f"population must be sample for a pilot of mixed groups only; got {population!r}. Its rows are groups, and "
+            "which prompts are missing is unknown."
+        )
+    kept, size = mixed_groups(pilot, LEAST_SHARE if dropped is None else COUNTED_SHARE)
+    counts = np.bincount(kept.successes, minlength=size)[1:size].astype(np.int64)
+    survivors = Survivors(group_size=size, counts=counts, dropped=dropped)
+    passes = 0
+    if dropped and survivors.shape_known:
+        rates = survivors.average.rates
+        all_pass, all_fail = rates.all_pass(size), rates.all_fail(size)
+        passes = round(dropped * all_pass / (all_pass + all_fail)) if all_pass + all_fail > 0.0 else 0
+    elif dropped:
+        passes = dropped // 2
+    return TruncatedFit(
+        family=family,
+        pilot=kept,
+        beta=survivors.beta,
+        statuses=_statuses(survivors),
+        max_measured_group_size=size,
+        survivors=survivors,
+        _histogram=survivors.cells((dropped or 0) - passes, passes),
+    )
+
+
+def parse_dropped(dropped: DroppedGroups) -> int | tuple[int, int]:
+    """A number of dead groups, or (all-fail, all-pass).
+
+    >>> parse_dropped({"all_fail": 3, "all_pass": 2}), parse_dropped([3, 2]), parse_dropped(5)
+    ((3, 2), (3, 2), 5)
+    """
+    rule = "dropped_groups must be a number, a pair (all-fail, all-pass) or {'all_fail': ..., 'all_pass': ...}"
+    if isinstance(dropped, Mapping):
+        if set(dropped) != {"all_fail", "all_pass"}:
+            raise DomainError(f"{rule}; got the keys {', '.join(map(str, dropped)) or '(none)'}.")
+        dropped = dropped["all_fail"], dropped["all_pass"]
+    if isinstance(dropped, Sequence) and not isinstance(dropped, str) and len(dropped) == 2:
+        fails, passes = (as_count(value, "dropped_groups", minimum=0) for value in dropped)
+        return fails, passes
+    if isinstance(dropped, Sequence):
+        raise DomainError(f"{rule}; got {dropped!r}.")
+    return as_count(dropped, "dropped_groups", minimum=0)
+
+
+def mixed_groups(pilot: Pilot, least_share: float) -> tuple[Pilot, int]:
+    """The rows that are mixed groups of the full size, and that size; those with fewer scored rollouts are counted.
+
+    Raises:
+        PilotError: Dead groups among the rows, merged visits, or no common size.
+    """
+    n, k = pilot.rollouts, pilot.successes
+    fails, passes = int((k == 0).sum()), int((k == n).sum())
+    if fails or passes:
+        found = f"got {fails:,} with no pass and {passes:,} with all passes among {pilot.prompts:,}"
+        if pilot.filtered is not None:
+            raise PilotError(
+                f"A truncated fit needs groups with passes and fails; {found}, though dead ones were dropped "
+                f"({pilot.filtered}). The filter looked at another reward: read that one, with its threshold."
+            )
+        raise PilotError(
+            f"A truncated fit needs a pilot without dead groups; {found}. This pilot holds its dead groups: leave out "
+            "truncated (--truncated)."
+        )
+    known = pilot.provenance.group_size
+    size = int(n.max()) if known is None else known[1]
+    full = n == size
+    if int(n.max()) > size or float(full.mean()) < least_share:
+        sizes, groups = np.unique(n, return_counts=True)
+        shown = ", ".join(f"{c:,} of {s}" for s, c in sorted(zip(sizes, groups, strict=True), key=lambda x: -x[1])[:4])
+        raise PilotError(
+            f"A truncated fit needs one row for each group, all of one size{'' if known is None else f' ({size})'}; got "
+            f"groups of {len(sizes)} sizes ({shown} rollouts). Keep one visit of each prompt, or one size, with --where."
+        )
+    if size < 2:
+        raise PilotError("A truncated fit needs groups of at least 2 rollouts; got groups of 1.")
+    return _rows(pilot, full), size
+
+
+def restored(pilot: Pilot, all_fail: int, all_pass: int) -> Pilot:
+    """The pilot with its dead groups back: an ordinary one. Their names, strata and lengths are unknown.
+
+    Raises:
+        PilotError: As `mixed_groups`.
+    """
+    kept, size = mixed_groups(pilot, COUNTED_SHARE)
+    more = all_fail + all_pass
+    lengths = {
+        name: np.concatenate([column, np.full(more, np.nan)])
+        for name in ("response_tokens", "pass_tokens", "fail_tokens")
+        if (column := getattr(kept, name)) is not None
+    }
+    temperature = kept.temperatures
+    return Pilot.from_counts(
+        np.concatenate([kept.successes, np.zeros(all_fail, np.int64), np.full(all_pass, size)]),
+        size,
+        temperature=temperature[0] if temperature else None,
+        dropped=kept.dropped,
+        notes=kept.notes,
+        provenance=replace(kept.provenance, filtered=None),
+        **lengths,
+    )
+
+
+def _rows(pilot: Pilot, keep: NDArray[np.bool_]) -> Pilot:
+    if keep.all():
+        return pilot
+    columns = {name: column[keep] for name in PER_PROMPT if (column := getattr(pilot, name)) is not None}
+    dropped = dict(pilot.dropped) | {OTHER_SIZES: int((~keep).sum())}
+    return Pilot.from_counts(
+        pilot.successes[keep],
+        pilot.rollouts[keep],
+        dropped=dropped,
+        notes=pilot.notes,
+        provenance=pilot.provenance,
+        **columns,
+    )
+
+
+def _statuses(survivors: Survivors) -> tuple[FitStatus, ...]:
+    found = []
+    if survivors.dropped is None:
+        found.append(FitStatus.TRUNCATED)
+    elif survivors.groups and contradiction(survivors) > WRONG_COUNT:
+        found.append(FitStatus.DROPPED_COUNT_DOUBTFUL)
+    if survivors.total < MIN_GROUPS:
+        found.append(FitStatus.TOO_FEW_PROMPTS)
+    if survivors.dropped is not None:
+        found.append(FitStatus.DEAD_KINDS_UNKNOWN)
+    return tuple(found)
+
+
+def contradiction(survivors: Survivors) -> float:
+    """Likelihood ratio between the count of dead groups and what the mixed ones allow (theory.md, eq. 75)."""
+    alone = replace(survivors, dropped=None)
+    total, dead = survivors.total, survivors.dropped or 0
+    shares = np.array([survivors.groups, dead]) / total
+    seen = shares > 0.0
+    count = total * float(shares[seen] @ np.log(shares[seen]))
+    return 2.0 * (alone.profile.log_likelihood + count - survivors.profile.log_likelihood)
