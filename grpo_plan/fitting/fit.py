@@ -64,9 +64,11 @@ def fit_pass_rates(
     >>> fit = fit_pass_rates(Pilot.from_counts(439 * [0] + 151 * [1] + 619 * [5], 8))
     >>> fit.status.name, fit.max_measured_group_size
     ('OK', 8)
-    >>> survivors = Pilot.from_counts(151 * [1] + 619 * [5], 8)
-    >>> print(fit_pass_rates(survivors, dropped_groups=439).dead(8))
-    D(8) = 0.3631 [0.3364, 0.3906] (95 %), DEAD_KINDS_UNKNOWN
+    >>> survivors = Pilot.from_counts(40 * [1] + 30 * [2] + 30 * [3], 4)
+    >>> print(fit_pass_rates(survivors, dropped_groups=100).dead(4))
+    D(4) = 0.5 [0.4314, 0.5686] (95 %), OK
+    >>> print(fit_pass_rates(survivors, truncated=True).dead(4))
+    D(4) = 0.5 [0.4314, 1] (95 %), TRUNCATED
     """
     require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:

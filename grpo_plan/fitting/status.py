@@ -13,9 +13,9 @@ class FitStatus(Enum):
         "this log, not groups drawn anew. Remove repeats and cached answers, or roll out again, before planning."
     )
     TRUNCATED = (
-        "Only groups with mixed rewards were kept. Prompts that never or always pass leave no trace in them, so nothing "
-        "keeps D(G) below 1, and the value assumes a smooth mix of pass rates without such prompts. The number of "
-        "dropped groups closes the interval (--dropped-groups)."
+        "Only groups with mixed rewards were kept. Prompts that never or always pass leave no trace in them, so "
+        "nothing keeps D(G) below 1, and the value assumes a smooth mix of pass rates without such prompts. The number "
+        "of dropped groups closes the interval (--dropped-groups)."
     )
     DROPPED_COUNT_DOUBTFUL = (
         "The mixed groups lie so close to all-pass and all-fail that more dead groups must have been dropped than the "
@@ -40,8 +40,8 @@ class FitStatus(Enum):
         "Then D(G) speaks of the prompts with at least G rollouts only."
     )
     DEAD_KINDS_UNKNOWN = (
-        "Dropped groups are known by their number only: D(G) is counted, how it splits into all-fail and all-pass rests "
-        "on a smooth fit. Give both numbers (--dropped-groups FAIL,PASS) if the log has them."
+        "Dropped groups are known by their number only: D(G) is counted, but how it splits into all-fail and all-pass "
+        "rests on a smooth fit. Give both numbers (--dropped-groups FAIL,PASS) if the log has them."
     )
     EXTRAPOLATED = (
         "Beyond twice the pilot's rollouts per prompt: the interval allows for any mix of pass rates, the value "

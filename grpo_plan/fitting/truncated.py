@@ -160,7 +160,7 @@ def survivor_chance(group_size: int, passes: NDArray[np.int64], passing: Floats,
         failing: 1 - p, shape (m,).
 
     >>> half = np.array([0.0, 0.5])
-    >>> survivor_chance(3, np.array([1, 2]), half, 1.0 - half).tolist()
+    >>> survivor_chance(3, np.array([1, 2]), half, 1.0 - half).round(6).tolist()
     [[1.0, 0.5], [0.0, 0.5]]
     """
     n, k = group_size, passes.astype(np.float64)[:, None]

@@ -79,7 +79,8 @@ class TruncatedFit(PassRateFit):
         """Status of one dead fraction."""
         if self.unknown_dead and group_size > 1 and FitStatus.DEPENDENT not in self.statuses:
             return FitStatus.TRUNCATED
-        return super().status_at(group_size, value, limits)
+        found = super().status_at(group_size, value, limits)
+        return FitStatus.OK if found is FitStatus.DEAD_KINDS_UNKNOWN else found  # D(G) itself is counted
 
     @cached_property
     def _points(self) -> PointEstimator:
@@ -183,13 +184,14 @@ def mixed_groups(pilot: Pilot, least_share: float) -> tuple[Pilot, int]:
         )
     known = pilot.provenance.group_size
     size = int(n.max()) if known is None else known[1]
+    wanted = "one size" if known is None else f"size {size}"
     full = n == size
     if int(n.max()) > size or float(full.mean()) < least_share:
         sizes, groups = np.unique(n, return_counts=True)
         shown = ", ".join(f"{c:,} of {s}" for s, c in sorted(zip(sizes, groups, strict=True), key=lambda x: -x[1])[:4])
         raise PilotError(
-            f"A truncated fit needs one row for each group, all of one size{'' if known is None else f' ({size})'}; got "
-            f"groups of {len(sizes)} sizes ({shown} rollouts). Keep one visit of each prompt, or one size, with --where."
+            f"A truncated fit needs one row for each group, all of {wanted}; got rows of {len(sizes)} sizes ({shown} "
+            "rollouts). Keep one visit of each prompt, or groups of one size, with --where."
         )
     if size < 2:
         raise PilotError("A truncated fit needs groups of at least 2 rollouts; got groups of 1.")

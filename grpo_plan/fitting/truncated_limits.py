@@ -1,4 +1,4 @@
-"""Limits of means over all prompts when only mixed groups were kept, or dead ones only counted (theory.md, section 16)."""
+"""Limits over all prompts where only mixed groups were kept, or dead ones merely counted (theory.md, section 16)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional
 from grpo_plan.fitting.npmle import Masses
 from grpo_plan.fitting.points import Parts, PointEstimator
 from grpo_plan.fitting.profile import ACCURACY, ProfileLikelihood
-from grpo_plan.fitting.thresholds import FAR, Thresholds, pointwise, simultaneous
+from grpo_plan.fitting.thresholds import Thresholds, chi_square_quantile
 from grpo_plan.fitting.truncated import Survivors
 from grpo_plan.fitting.uncertainty import Uncertainty
 from grpo_plan.groups import mixed_probability
@@ -23,6 +23,7 @@ from grpo_plan.passrates.discrete import DiscretePassRates
 Floats = NDArray[np.float64]
 LARGEST_WEIGHT = 100.0  # of (phi - r) / m_n, in units of its mean; leaving out what is above makes the limit lower only
 SHARPER = 0.005  # accuracy of the search relative to the usual one, since the range of the weights is so large
+DEGREES = 2
 MOST_STEPS = 30
 NO_PROGRESS = 1e-6
 
@@ -104,14 +105,10 @@ class SurvivorLimits(Uncertainty):
         return self.limits(functional, level)[1]
 
     def thresholds(self, functional: Functional, level: float, *, everywhere: bool = False) -> Thresholds:
-        """Chi-square with mid-P calibration; what limits an end are groups next to dead, or all others."""
-        counts, groups = self.survivors.counts, self.survivors.groups
-        if everywhere:
-            return simultaneous(level, self.survivors.group_size - 2)
-        inner = int(counts[1:-1].sum())
-        few = inner if functional.pushed_up_by == "dead" else min(inner, groups - inner)
-        far = functional.degree > FAR * self.survivors.group_size
-        return pointwise(level, prompts=groups, for_low=few, for_high=few, far=far)
+        """Chi-square with two degrees of freedom: with one, F of few atoms falls short (theory.md, eq. 74)."""
+        degrees = max(self.survivors.group_size - 2, DEGREES) if everywhere else DEGREES
+        both = chi_square_quantile(level, degrees)
+        return Thresholds(lower=both, upper=both)
 
     def lowest_mean(self, phi: Floats, threshold: float) -> float:
         """Certified lower limit of ``E_F phi`` over all F, masses at 0 and 1 included (theory.md, eq. 74).
