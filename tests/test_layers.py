@@ -23,6 +23,8 @@ LAYERS = {
     "independence": 3,
     "pilot": 3,
     "provenance": 2,
+    "run_log": 3,
+    "group_log": 3,
     "throughput": 3,
     "passrates": 4,
     "readers": 4,

@@ -24,11 +24,11 @@ FUNCTIONS = {
     "pass_at_k": "successes rollouts k",
     "read_pilot": (
         "source prompt reward n k pass_rate stratum temperature response_tokens policy pass_threshold "
-        "rollouts_per_prompt where skip_malformed progress"
+        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps"
     ),
     "read_independence": (
         "source session text order level prompt reward n k pass_rate stratum temperature response_tokens policy "
-        "pass_threshold rollouts_per_prompt where skip_malformed progress"
+        "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps"
     ),
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
@@ -79,7 +79,9 @@ FUNCTIONS = {
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
-    "Pilot": "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes",
+    "Pilot": (
+        "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance"
+    ),
     "IndependenceCheck": (
         "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
         "effective_rollouts drift_chi2 drift_degrees drift_p drift_inflation shifts names"

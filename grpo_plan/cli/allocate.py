@@ -13,16 +13,15 @@ from grpo_plan.cli.common import (
     FormatOption,
     JsonOption,
     OutputFormat,
-    PilotRequest,
     console,
     count_option,
     parse_whole,
     print_table,
-    reads_pilot,
     say,
     tell,
     write_json,
 )
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from grpo_plan import __version__
 from grpo_plan.cli.common import one_line
 from grpo_plan.errors import GrpoPlanError
 
-COMMANDS = ("example", "mixed", "fit", "plan", "refill", "temperature", "mix", "allocate", "emit", "pilot-size", "plot")
+COMMANDS = tuple("example mixed formats fit plan refill temperature mix allocate emit pilot-size plot".split())
 BAD_DATA = 1
 # typer does not export the base of its usage errors; this is it, in every version.
 ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

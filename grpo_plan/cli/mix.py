@@ -12,14 +12,13 @@ from grpo_plan.cli.common import (
     JsonOption,
     LevelOption,
     OutputFormat,
-    PilotRequest,
     count_option,
     optional_whole,
     parse_whole,
-    reads_pilot,
     tell,
     write_json,
 )
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.plan import parse_kappa
 from grpo_plan.errors import DomainError
 

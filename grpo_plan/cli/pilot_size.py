@@ -11,17 +11,16 @@ from grpo_plan.cli.common import (
     JsonOption,
     LevelOption,
     OutputFormat,
-    PilotRequest,
     console,
     count_option,
     optional_whole,
     parse_group_sizes,
     percent,
     print_table,
-    reads_pilot,
     say,
     write_json,
 )
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
 ROUGH = 0.3  # width of a prior's own interval from which it is called so

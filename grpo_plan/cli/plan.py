@@ -13,15 +13,14 @@ from grpo_plan.cli.common import (
     JsonOption,
     LevelOption,
     OutputFormat,
-    PilotRequest,
     PopulationOption,
     parse_group_sizes,
     parse_population,
-    reads_pilot,
     tell,
     write_json,
 )
 from grpo_plan.cli.cost_options import CostRequest, takes_costs
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.trainer_options import TrainerRequest, takes_trainer
 from grpo_plan.errors import DomainError
 

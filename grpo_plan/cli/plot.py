@@ -7,15 +7,8 @@ from typing import Annotated
 
 import typer
 
-from grpo_plan.cli.common import (
-    LevelOption,
-    PilotRequest,
-    PopulationOption,
-    count_option,
-    parse_population,
-    reads_pilot,
-    tell,
-)
+from grpo_plan.cli.common import LevelOption, PopulationOption, count_option, parse_population, tell
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
 KINDS = ("both", "dead", "pass-rates")

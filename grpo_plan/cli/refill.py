@@ -11,15 +11,14 @@ from grpo_plan.cli.common import (
     JsonOption,
     LevelOption,
     OutputFormat,
-    PilotRequest,
     PopulationOption,
     count_option,
     optional_whole,
     parse_population,
     parse_whole,
-    reads_pilot,
     write_json,
 )
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,12 @@ from grpo_plan.cli.common import (
     JsonOption,
     LevelOption,
     OutputFormat,
-    PilotRequest,
     count_option,
     parse_whole,
-    reads_pilot,
     tell,
     write_json,
 )
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:

@@ -57,6 +57,7 @@ class Tally:
     rows: int = 0
     repeated_rows: bool = False
     policy_column: str | None = None
+    policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     observer: Observer | None = None
 
@@ -94,6 +95,7 @@ class Tally:
                 f"{name}: rollouts of {len(policies)} models ({shown(policies)}); a pilot describes one. "
                 f"Keep one with --where '{self.policy_column}={policies[0]}'."
             )
+        self.policies = policies
         notes = list(self.notes)
         if self.repeated_rows and before > cells.height:
             notes.append(f"{name}: {before - cells.height:,} rows repeat a prompt; their counts were added up.")

@@ -16,10 +16,11 @@ from grpo_plan.independence.duplicates import digests, duplicates_of_digests
 from grpo_plan.independence.sequences import check_ordered
 from grpo_plan.independence.sessions import MAX_SESSIONS, check_independence
 from grpo_plan.pilot import Pilot
+from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import KEYS, Place, ReadOptions, Tally, count_rewards, long_cells, wide_cells
 from grpo_plan.readers.jsonlines import flatten_lists, refuse_other_lengths, spread
-from grpo_plan.readers.pilot_reader import options_of, read_into
+from grpo_plan.readers.pilot_reader import read_into
 from grpo_plan.readers.values import number_of, rewards_of, shown, texts_of
 
 MANY_REPEATS = 0.1  # share of the rollouts whose text repeats from which the texts are in doubt
@@ -84,6 +85,10 @@ def read_independence(
     where: Mapping[str, str | float | Sequence[str]] | None = None,
     skip_malformed: bool = False,
     progress: Callable[[int], None] | None = None,
+    format: str | None = None,
+    reward_weights: Mapping[str, float] | None = None,
+    split: str = "train",
+    policy_steps: tuple[int, int] | None = None,
 ) -> IndependenceReport:
     """Read rollouts or counts and check that the rollouts of a prompt are independent.
 
@@ -111,6 +116,10 @@ def read_independence(
         where: Keep rows whose column equals the value (or one of the values).
         skip_malformed: Drop malformed JSON lines.
         progress: Called with the number of bytes of each block read.
+        format: Name of a format.
+        reward_weights: Reward functions to sum.
+        split: Rows of training or of evaluation.
+        policy_steps: First and last training step to keep.
 
     Raises:
         PilotFormatError: The source cannot be read, or holds neither sessions nor an order.
@@ -122,16 +131,20 @@ def read_independence(
     >>> report.verdict.name, report.sessions.names
     ('TOO_FEW', ('0', '1'))
     """
-    options = options_of(pass_threshold, rollouts_per_prompt, where, skip_malformed)
     given = {
         "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
         "temperature": temperature, "response_tokens": response_tokens, "policy": policy, "session": session,
         "text": text,
     }  # fmt: skip
+    request = request_of(
+        given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
+        skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
+        policy_steps=policy_steps, progress=progress,
+    )  # fmt: skip
     level = as_level(level)
     by_order = order and session is None
     seen = _Seen(ordering=by_order)
-    pilot = read_into(Tally(observer=seen.take), source, given, options, progress)
+    pilot = read_into(Tally(observer=seen.take), source, request)
     return IndependenceReport(
         pilot=pilot,
         sessions=None if session is None else seen.by_session(session, level),

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain
-from numbers import Real
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from grpo_plan._validate import as_count
-from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError
+from grpo_plan.errors import DomainError
 from grpo_plan.pilot import Pilot
-from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
-from grpo_plan.readers.counting import ReadOptions, Tally
-from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed, resolve
-from grpo_plan.readers.jsonlines import (
-    RowShape,
-    count_rows,
-    read_blocks,
-    read_json_array,
-    read_json_lines,
-    sample_of,
-)
-from grpo_plan.readers.values import distinct
-
-MAX_FLOAT = sys.float_info.max
+from grpo_plan.provenance import Provenance
+from grpo_plan.readers.arguments import request_of
+from grpo_plan.readers.candidates import look_at
+from grpo_plan.readers.counting import Tally
+from grpo_plan.readers.discovery import discover
+from grpo_plan.readers.files import InputFile, as_path, open_sniffed
+from grpo_plan.readers.registry import TABLE, format_named, recognised
+from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.sink import RolloutSink, pilot_of
+from grpo_plan.readers.source import Format
+from grpo_plan.readers.tables import count_file, count_native, count_sniffed, engine_errors
 
 
 def read_pilot(
@@ -46,14 +39,19 @@ def read_pilot(
     where: Mapping[str, str | float | Sequence[str]] | None = None,
     skip_malformed: bool = False,
     progress: Callable[[int], None] | None = None,
+    format: str | None = None,
+    reward_weights: Mapping[str, float] | None = None,
+    split: str = "train",
+    policy_steps: tuple[int, int] | None = None,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
 
-    Accepted: JSONL, a JSON array, CSV, TSV, Parquet, Arrow or Feather, each plain or gzip or zstd; a path, a glob, a
-    folder of one kind of table, a list of these, ``"-"`` for standard input; or any dataframe that narwhals accepts
-    (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in its own engine. A file's kind is found by
-    its content. Rows are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate), or
-    prompts with a list of rewards. Columns are found by their usual names; ``notes`` of the result says which.
+    Dumps of trainers and of evaluation tools are recognised by their content (``grpo-plan formats`` lists them; a
+    folder is searched for them). Everything else is a table: JSONL, a JSON array, CSV, TSV, Parquet, Arrow or Feather,
+    each plain or gzip or zstd; a path, a glob, a folder of one kind of table, a list of these, ``"-"`` for standard
+    input; or any dataframe that narwhals accepts (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in
+    its own engine. Rows of a table are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate),
+    or prompts with a list of rewards. Columns are found by their usual names; ``notes`` of the result says which.
 
     Args:
         source: What to read.
@@ -72,6 +70,10 @@ def read_pilot(
         where: Keep rows whose column equals the value (or one of the values).
         skip_malformed: Drop and count malformed JSON lines instead of stopping at the first.
         progress: Called with the number of bytes of each block read.
+        format: Name of a format, where its content should not decide; ``"table"`` for the general reader.
+        reward_weights: Reward functions to sum, each times its weight, where a source has several.
+        split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
+        policy_steps: First and last training step to keep, both included.
 
     Returns:
         A Pilot; rollouts whose scoring failed are in ``dropped``, never read as 0.
@@ -87,182 +89,85 @@ def read_pilot(
     >>> pilot.successes.tolist(), pilot.rollouts.tolist()
     ([1, 2], [2, 2])
     """
-    options = options_of(pass_threshold, rollouts_per_prompt, where, skip_malformed)
     given = {
         "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
         "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
     }  # fmt: skip
-    return read_into(Tally(), source, given, options, progress)
+    request = request_of(
+        given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
+        skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
+        policy_steps=policy_steps, progress=progress,
+    )  # fmt: skip
+    return read_into(Tally(), source, request)
 
 
-def options_of(pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool) -> ReadOptions:
-    """Checked options of a read."""
-    count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
-    return ReadOptions(
-        pass_threshold=_as_threshold(pass_threshold),
-        rollouts_per_prompt=count,
-        where=_as_where(where),
-        skip_malformed=skip_malformed,
-    )
-
-
-def read_into(
-    tally: Tally,
-    source: object,
-    given: Mapping[str, str | None],
-    options: ReadOptions,
-    progress: Callable[[int], None] | None = None,
-) -> Pilot:
+def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     """Read a source into a tally, whose observer sees every batch of columns, and turn it into a Pilot."""
-    for role, column in given.items():
-        if column is not None and not isinstance(column, str):
-            raise DomainError(f"{role} must be the name of a column; got {column!r}.")
-    if isinstance(source, str | os.PathLike) or _is_path_list(source):
-        files = resolve(source)  # type: ignore[arg-type]
-        for file in files:
-            _count_file(file, given, options, tally, progress)
-        name = files[0].name if len(files) == 1 else f"{len(files)} files"
-        if len(files) > 1:
-            tally.notes = [tally.notes[0], f"{len(files):,} files were read as one pilot.", *tally.notes[1:]]
-    else:
+    if not (isinstance(source, str | os.PathLike) or _is_path_list(source)):
         name = "the dataframe"
-        with _engine_errors(name, "table"):
-            _count_native(source, name, given, options, tally)
+        with engine_errors(name, "table"):
+            count_native(source, name, request.given, request.options, tally)
+        return _table_pilot(tally, name, 0)
+    only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
+    if only is not None and (stream := _stream(only)) is not None:
+        return _read_stream(stream, tally, request)
+    found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
+    name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
+    if found.format is not None:
+        return _read_format(found.format, found.files, name, tally, request)
+    for file in found.files:
+        count_file(file, request.given, request.options, tally, request.progress)
+    if len(found.files) > 1:
+        tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
+    return _table_pilot(tally, name, len(found.files))
+
+
+def sink_of(tally: Tally, request: ReadRequest, format: Format, files: Sequence[InputFile]) -> RolloutSink:
+    """What a format's reader has put into a sink."""
+    if format.pilot is None:
+        raise DomainError(f"format {format.name!r} gives a log of metrics, not a pilot. See grpo-plan formats.")
+    sink = RolloutSink(tally=tally, request=request, format=format.name, files=len(files))
+    format.pilot(files, request, sink)
+    return sink
+
+
+def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: Tally, request: ReadRequest) -> Pilot:
+    sink = sink_of(tally, request, format, files)
     tally.notes = list(dict.fromkeys(tally.notes))
-    return tally.pilot(name)
+    return pilot_of(sink, name)
 
 
-def _as_threshold(threshold: object) -> float | None:
-    if threshold is None:
+def _table_pilot(tally: Tally, name: str, files: int) -> Pilot:
+    tally.notes = list(dict.fromkeys(tally.notes))
+    rows = tally.rows + tally.dropped["rows_outside_where"]
+    pilot = tally.pilot(name)
+    return replace(pilot, provenance=Provenance(format=TABLE, files=files, rows=rows, policies=tuple(tally.policies)))
+
+
+def _stream(source: str | os.PathLike[str]) -> InputFile | None:
+    """Standard input or a pipe, which can be read once only; None for everything else."""
+    if os.fspath(source) == "-":
+        return InputFile(name="standard input", path=None)
+    path = Path(source)
+    try:
+        piped = path.is_fifo() or path.is_char_device()
+    except (OSError, ValueError):
         return None
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not abs(threshold) <= MAX_FLOAT:  # type: ignore[operator]
-        raise DomainError(f"pass_threshold must be a finite number; got {str(threshold)[:40]}.")
-    return float(threshold)
+    return InputFile(name=os.fspath(source), path=path) if piped else None
 
 
-def _as_where(where: object) -> dict[str, list[str]]:
-    if where is None:
-        return {}
-    if not isinstance(where, Mapping):
-        raise DomainError(f"where must map columns to values, e.g. {{'model': 'x'}}; got {where!r}.")
-    out = {}
-    for column, wanted in where.items():
-        values = [wanted] if isinstance(wanted, str | Real) else wanted
-        if not isinstance(values, Sequence) or not all(isinstance(v, str | Real) for v in values):
-            raise DomainError(f"where must give a value or a list of values for {column!r}; got {wanted!r}.")
-        out[str(column)] = [str(v) for v in values]
-    return out
+def _read_stream(file: InputFile, tally: Tally, request: ReadRequest) -> Pilot:
+    """Read what can be read once only: a tool's own format is copied to a file first."""
+    with open_sniffed(file) as sniffed:
+        chosen = None if request.format is None else format_named(request.format)
+        if request.format is None:
+            chosen = recognised(look_at(sniffed, file), "pilot") if sniffed.kind in ("jsonl", "json-array") else None
+        if chosen is None:
+            count_sniffed(sniffed, file, request.given, request.options, tally, request.progress)
+            return _table_pilot(tally, file.name, 1)
+        with as_path(sniffed, file) as path:
+            return _read_format(chosen, [InputFile(name=file.name, path=path)], file.name, tally, request)
 
 
 def _is_path_list(source: object) -> bool:
     return isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source)
-
-
-def _count_file(
-    file: InputFile,
-    given: Mapping[str, str | None],
-    options: ReadOptions,
-    tally: Tally,
-    progress: Callable[[int], None] | None,
-) -> None:
-    with open_sniffed(file) as sniffed:
-        if sniffed.kind in ("jsonl", "json-array"):
-            _count_json(sniffed, file, given, options, tally, progress)
-            return
-        with as_path(sniffed, file) as path, _engine_errors(file.name, sniffed.kind):
-            _count_native(_scan(sniffed, path), file.name, given, options, tally)
-
-
-def _count_json(
-    sniffed: Sniffed,
-    file: InputFile,
-    given: Mapping[str, str | None],
-    options: ReadOptions,
-    tally: Tally,
-    progress: Callable[[int], None] | None,
-) -> None:
-    name, path = file.name, None if sniffed.compressed else file.path
-    if path is not None and not path.is_file():
-        path = None  # a pipe cannot be read twice
-    if sniffed.kind == "json-array":
-        data = sniffed.stream.read()
-        blocks: Iterator[bytes] = iter(())
-    else:
-        blocks = read_blocks(sniffed.stream, name)
-        data = next(blocks)
-    sample = sample_of(data, name, sniffed.kind, path)
-    for column in options.where:
-        if column not in sample.columns:
-            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {sample.listing}.")
-    roles = _roles(sample, given, options, tally)
-    shape = RowShape.of([*roles.roles().values(), *options.where])
-    if sniffed.kind == "json-array":
-        batches = read_json_array(data, name, shape)
-    else:
-        blocks = chain([data], blocks)
-        batches = read_json_lines(blocks, name, shape, options, tally, path=path, progress=progress)
-    del data
-    count_rows(batches, shape, roles, options, tally)
-
-
-def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> ColumnMap:
-    """Find the columns, and keep what was noticed."""
-    roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
-    tally.notes.extend(notes)
-    if options.pass_threshold is not None and roles.shape == "wide":
-        tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")
-    tally.policy_column = roles.policy
-    tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
-    return roles
-
-
-def _count_native(
-    native: object, name: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
-) -> None:
-    from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
-
-    frame = frame_of(native, name)
-    sample = sample_of_frame(frame, name)
-    if not sample.columns or not len(next(iter(sample.columns.values()))):
-        raise PilotFormatError(f"{name}: has no rows. A pilot needs at least one.")
-    count_frame(frame, name, _roles(sample, given, options, tally), options, tally)
-
-
-def _scan(sniffed: Sniffed, path: Path) -> object:
-    import polars as pl
-
-    if sniffed.kind == "parquet":
-        return pl.scan_parquet(path, glob=False)
-    if sniffed.kind == "arrow":
-        return pl.scan_ipc(path, glob=False)
-    if sniffed.kind == "arrow-stream":
-        return pl.read_ipc_stream(path)
-    return pl.scan_csv(path, separator=sniffed.separator, infer_schema=False, glob=False)
-
-
-@contextmanager
-def _engine_errors(name: str, kind: str) -> Iterator[None]:
-    """Errors of the table engine as one line; its panics too, which are no Exceptions."""
-    import narwhals as nw
-    import polars as pl
-
-    shown = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "arrow-stream": "Arrow"}.get(kind, kind)
-    try:
-        yield
-    except GrpoPlanError:
-        raise
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:160].rstrip(".")
-        if "utf-8" in reason.lower():
-            what = "is not UTF-8 text. Convert it, e.g. with iconv -f LATIN1 -t UTF-8."
-        elif "more fields" in reason:
-            what = "a row has more fields than the header. Check the quotes and the separator."
-        else:
-            what = f"cannot be read as {shown} ({reason}). Is it complete?"
-        raise PilotFormatError(f"{name}: {what}") from None
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise PilotFormatError(
-            f"{name}: the table engine failed on this {shown} file. Convert it, e.g. to CSV."
-        ) from None

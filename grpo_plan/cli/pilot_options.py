@@ -1,0 +1,232 @@
+"""The options that read a pilot, shared by the commands: what to read, how, and what is said of it on stderr."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import OutputFormat, parse_whole, tell
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    from grpo_plan.pilot import Pilot
+    from grpo_plan.readers.independence_reader import IndependenceReport
+
+PROGRESS_BYTES = 200 << 20
+
+
+MAX_STEP = 2**53
+
+
+InputFormat = Annotated[
+    str,
+    typer.Option("--format", metavar="NAME", help="Output: text or json; or what the input is (grpo-plan formats)."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotRequest:
+    """A pilot to read, as asked for on the command line."""
+
+    sources: list[str]
+    options: dict[str, Any]
+
+    def holds(self, target: Path) -> bool:
+        """Whether a path is one of the inputs, under whatever name."""
+        from grpo_plan.readers.files import resolve
+
+        try:
+            status = target.stat()
+        except OSError:
+            return False
+        identity = (status.st_dev, status.st_ino)
+        if "-" in self.sources and sys.stdin is not None:
+            stdin = os.fstat(sys.stdin.fileno())
+            if (stdin.st_dev, stdin.st_ino) == identity:
+                return True
+        return any(file.identity == identity for file in resolve(self.sources))
+
+    def read(self, *, expected: str | None = None) -> Pilot:
+        """Read it; what was assumed and what was left out goes to stderr, but for notes that hold ``expected``."""
+        from grpo_plan.readers.pilot_reader import read_pilot
+
+        with _Progress(self.sources) as progress:
+            pilot = read_pilot(self.sources, progress=progress, **self.options)
+        _tell_of(pilot, expected)
+        return pilot
+
+    def read_checked(self, session: str | None, text: str | None, order: bool, level: float) -> IndependenceReport:
+        """Read it and check that the rollouts of a prompt are independent."""
+        from grpo_plan.readers.independence_reader import read_independence
+
+        with _Progress(self.sources) as progress:
+            report = read_independence(
+                self.sources, session=session, text=text, order=order, level=level, progress=progress, **self.options
+            )
+        _tell_of(report.pilot)
+        for note in report.notes:
+            tell(note)
+        return report
+
+
+def _tell_of(pilot: Pilot, expected: str | None = None) -> None:
+    for note in pilot.notes:
+        if expected is None or expected not in note:
+            tell(note)
+    if pilot.dropped:
+        tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+
+
+def _pilot_options(
+    pilot: Annotated[
+        list[str],
+        typer.Argument(metavar="PILOT", help="File, glob, folder or - (JSONL, JSON, CSV, Parquet, Arrow)."),
+    ],
+    prompt_column: Annotated[str | None, typer.Option(help="Column that names the prompt.")] = None,
+    reward_column: Annotated[str | None, typer.Option(help="Column of the reward, or of a list of rewards.")] = None,
+    n_column: Annotated[str | None, typer.Option(help="Column of the rollouts of a prompt, n.")] = None,
+    k_column: Annotated[str | None, typer.Option(help="Column of the passes of a prompt, k.")] = None,
+    pass_rate_column: Annotated[str | None, typer.Option(help="Column of the pass rate of a prompt.")] = None,
+    stratum_column: Annotated[str | None, typer.Option(help="Column of the named part of a prompt.")] = None,
+    temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
+    tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
+    model_column: Annotated[str | None, typer.Option(help="Column of the model.")] = None,
+    pass_threshold: Annotated[
+        float | None, typer.Option(help="A rollout passes when its reward is at least this.")
+    ] = None,
+    rollouts_per_prompt: Annotated[int | None, typer.Option(help="n of every prompt, when no column has it.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Keep these rows; may be repeated.")
+    ] = None,
+    skip_malformed: Annotated[
+        bool, typer.Option("--skip-malformed", help="Drop and count malformed JSON lines.")
+    ] = False,
+    reward_weights: Annotated[
+        str | None, typer.Option(metavar="NAME=W,...", help="Reward functions to sum, each times its weight.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Rows to count where a source holds both: train, eval or all.")] = "train",
+    policy_steps: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Training steps to keep, first and last; A: keeps all from A.")
+    ] = None,
+) -> PilotRequest:
+    filters: dict[str, list[str]] = {}
+    for item in where or []:
+        column, equals, value = item.partition("=")
+        if not equals or not column:
+            raise DomainError(f"--where must be COLUMN=VALUE; got {item!r}.")
+        filters.setdefault(column.strip(), []).append(value.strip())
+    options = {
+        "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
+        "pass_rate": pass_rate_column, "stratum": stratum_column, "temperature": temperature_column,
+        "response_tokens": tokens_column, "policy": model_column, "pass_threshold": pass_threshold,
+        "rollouts_per_prompt": rollouts_per_prompt, "where": filters, "skip_malformed": skip_malformed,
+        "reward_weights": parse_weights(reward_weights), "split": split, "policy_steps": parse_steps(policy_steps),
+    }  # fmt: skip
+    return PilotRequest(sources=pilot or [], options=options)
+
+
+def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Callable[..., None]:
+    """Give a command the options that read a pilot; it receives them as its first argument, a PilotRequest.
+
+    Where no pilot is ``required`` and none was given, the request has no sources.
+    """
+    shared = inspect.signature(_pilot_options, eval_str=True).parameters
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    argument, *options = shared.values()
+    own = [p for p in own if p.name != "format"]
+    formatted = len(own) < len(inspect.signature(command).parameters) - 1
+    options.append(inspect.Parameter("format", inspect.Parameter.KEYWORD_ONLY, default="text", annotation=InputFormat))
+    if not required:
+        where = typer.Argument(metavar="[PILOT]", help="As for fit; may be left out.")
+        argument = argument.replace(default=None, annotation=Annotated[list[str] | None, where])
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        request = _pilot_options(**{name: values.pop(name) for name in shared})
+        given = values.pop("format")
+        output = next((o for o in OutputFormat if o.value == given.lower()), None)
+        if output is None:
+            request.options["format"] = given
+        if formatted:
+            values["format"] = output or OutputFormat.TEXT
+        command(request, **values)
+
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (argument, *own, *options)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def parse_weights(text: str | None) -> dict[str, float] | None:
+    """``correct=1,format=0.5`` as a mapping.
+
+    >>> parse_weights("correct=1, format=0.5")
+    {'correct': 1.0, 'format': 0.5}
+    """
+    if text is None:
+        return None
+    weights = {}
+    for part in text.split(","):
+        name, equals, number = part.rpartition("=")
+        try:
+            weights[name.strip()] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip():
+            raise DomainError(f"--reward-weights must be NAME=WEIGHT,..., e.g. correct=1,format=0.5; got {text!r}.")
+    return weights
+
+
+def parse_steps(text: str | None) -> tuple[int, int] | None:
+    """``90:100`` as first and last step; an end left out is open.
+
+    >>> parse_steps("90:100"), parse_steps("7")
+    ((90, 100), (7, 7))
+    """
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    try:
+        low = parse_whole(first, "") if first.strip() else 0
+        high = (parse_whole(last, "") if last.strip() else MAX_STEP) if colon else low
+    except DomainError:
+        low, high = 1, 0
+    if low > high:
+        raise DomainError(f"--policy-steps must be A:B with A at most B, e.g. 90:100; got {text!r}.")
+    return low, high
+
+
+class _Progress:
+    """A progress bar on stderr for long reads in a terminal; nothing otherwise."""
+
+    def __init__(self, sources: list[str]) -> None:
+        try:
+            paths = [Path(s) for s in sources]
+            self._total = sum(p.stat().st_size for p in paths if p.is_file())
+        except OSError:  # the reader will say what is wrong with the path
+            self._total = 0
+        self._bar: Any = None
+
+    def __enter__(self) -> Callable[[int], None] | None:
+        if self._total < PROGRESS_BYTES or not sys.stderr.isatty():
+            return None
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+        columns = ("reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        task = self._bar.add_task("reading", total=self._total)
+        return lambda size: self._bar.advance(task, size)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

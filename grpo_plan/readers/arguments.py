@@ -1,0 +1,115 @@
+"""Arguments of the functions that read, checked and put together as one request."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+
+from grpo_plan._validate import as_count
+from grpo_plan.errors import DomainError
+from grpo_plan.readers.counting import ReadOptions
+from grpo_plan.readers.request import SPLITS, ReadRequest
+
+MAX_FLOAT = sys.float_info.max
+
+
+def request_of(
+    given: Mapping[str, object],
+    *,
+    pass_threshold: object = None,
+    rollouts_per_prompt: object = None,
+    where: object = None,
+    skip_malformed: object = False,
+    format: object = None,
+    reward_weights: object = None,
+    split: object = "train",
+    policy_steps: object = None,
+    progress: Callable[[int], None] | None = None,
+) -> ReadRequest:
+    """A checked request.
+
+    Raises:
+        DomainError: An argument is outside its domain.
+    """
+    if format is not None and not isinstance(format, str):
+        raise DomainError(f"format must be the name of a format; got {format!r}. See grpo-plan formats.")
+    return ReadRequest(
+        given=_as_columns(given),
+        options=options_of(pass_threshold, rollouts_per_prompt, where, bool(skip_malformed)),
+        format=format,
+        reward_weights=_as_weights(reward_weights),
+        split=_as_split(split),
+        policy_steps=_as_steps(policy_steps),
+        progress=progress,
+    )
+
+
+def options_of(pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool) -> ReadOptions:
+    """Checked options of a read."""
+    count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
+    return ReadOptions(
+        pass_threshold=_as_threshold(pass_threshold),
+        rollouts_per_prompt=count,
+        where=_as_where(where),
+        skip_malformed=skip_malformed,
+    )
+
+
+def _as_threshold(threshold: object) -> float | None:
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not abs(threshold) <= MAX_FLOAT:  # type: ignore[operator]
+        raise DomainError(f"pass_threshold must be a finite number; got {str(threshold)[:40]}.")
+    return float(threshold)
+
+
+def _as_columns(given: Mapping[str, object]) -> dict[str, str | None]:
+    for role, column in given.items():
+        if column is not None and not isinstance(column, str):
+            raise DomainError(f"{role} must be the name of a column; got {column!r}.")
+    return {role: column for role, column in given.items() if column is None or isinstance(column, str)}
+
+
+def _as_weights(weights: object) -> dict[str, float]:
+    if weights is None:
+        return {}
+    if not isinstance(weights, Mapping) or not weights:
+        raise DomainError(f"reward_weights must map reward functions to weights; got {str(weights)[:40]!r}.")
+    out = {}
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not abs(weight) <= MAX_FLOAT:  # type: ignore[operator]
+            raise DomainError(f"reward_weights must be finite numbers; got {str(weight)[:40]} for {name!r}.")
+        out[str(name)] = float(weight)
+    return out
+
+
+def _as_split(split: object) -> str:
+    if split not in SPLITS:
+        raise DomainError(f"split must be one of {', '.join(SPLITS)}; got {split!r}.")
+    return str(split)
+
+
+def _as_steps(steps: object) -> tuple[int, int] | None:
+    if steps is None:
+        return None
+    if not isinstance(steps, Sequence) or isinstance(steps, str) or len(steps) != 2:
+        raise DomainError(f"policy_steps must be a first and a last step, e.g. (90, 100); got {steps!r}.")
+    first, last = steps
+    if not all(isinstance(s, int) and not isinstance(s, bool) for s in steps) or first > last:
+        raise DomainError(f"policy_steps must be two whole numbers in rising order; got {steps!r}.")
+    return int(first), int(last)
+
+
+def _as_where(where: object) -> dict[str, list[str]]:
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise DomainError(f"where must map columns to values, e.g. {{'model': 'x'}}; got {where!r}.")
+    out = {}
+    for column, wanted in where.items():
+        values = [wanted] if isinstance(wanted, str | Real) else wanted
+        if not isinstance(values, Sequence) or not all(isinstance(v, str | Real) for v in values):
+            raise DomainError(f"where must give a value or a list of values for {column!r}; got {wanted!r}.")
+        out[str(column)] = [str(v) for v in values]
+    return out

@@ -1,0 +1,149 @@
+"""Which files of a source belong to which format: folders are searched, one file of each kind is looked at."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.candidates import look
+from grpo_plan.readers.files import InputFile, resolve
+from grpo_plan.readers.registry import TABLE, format_named, recognised
+from grpo_plan.readers.source import Format
+
+MAX_FILES = 200_000
+SKIPPED_SUFFIXES = frozenset(
+    (
+        ".py .pyc .sh .md .txt .log .yaml .yml .toml .safetensors .bin .lock .html .png .svg .pdf .ipynb .npy .npz "
+        ".h5 .so .whl"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Files of one format; None is the general reader of tables."""
+
+    format: Format | None
+    files: Sequence[InputFile]
+
+
+def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], want: str, name: str | None) -> Found:
+    """The files of a source and their format.
+
+    Args:
+        source: Path, glob, folder or a list of these; not standard input.
+        want: ``pilot`` or ``run``.
+        name: Format that the user named, or None.
+
+    Raises:
+        PilotFormatError: Nothing is there, or files of several formats are.
+        DomainError: No format has this name, or it does not give what is wanted.
+    """
+    items = [source] if isinstance(source, str | os.PathLike) else list(source)
+    folders = [Path(item) for item in items if _is_folder(item)]
+    others = [item for item in items if not _is_folder(item)]
+    files = resolve(others) if others or not folders else []
+    inside = [file for folder in folders for file in _walk(folder)]
+    if name is not None:
+        return _named(name, want, files, inside, items)
+    groups: dict[str, list[InputFile]] = {}
+    formats: dict[str, Format | None] = {}
+    for alike, lenient in ((_alike(files), False), (_alike(inside), True)):
+        for same in alike:
+            found = _format_of(same[0], want)
+            if found is None and lenient:
+                continue  # a folder holds other things too
+            key = TABLE if found is None else found.name
+            formats[key] = found
+            groups.setdefault(key, []).extend(same)
+    if len(groups) > 1:
+        listing = ", ".join(f"{key} ({len(held):,} file{'s' * (len(held) > 1)})" for key, held in groups.items())
+        raise PilotFormatError(
+            f"{_shown(items)}: holds several formats: {listing}. Name one with --format, or give its files."
+        )
+    if groups:
+        key = next(iter(groups))
+        return Found(format=formats[key], files=_unique(groups[key]))
+    return Found(format=None, files=resolve([os.fspath(item) for item in items]))
+
+
+def _is_folder(item: str | os.PathLike[str]) -> bool:
+    try:
+        return Path(item).is_dir()
+    except (OSError, ValueError):
+        return False  # an impossible name: `resolve` says so
+
+
+def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile], items: Sequence[object]) -> Found:
+    """Files of the format that the user named: those given, and those inside folders that look like it."""
+    found = format_named(name)
+    if found is None:
+        return Found(format=None, files=[*files, *(f for f in resolve([str(i) for i in items]) if f not in files)])
+    if getattr(found, want) is None:
+        other = "a pilot, not a log of metrics" if want == "run" else "a log of metrics, not a pilot"
+        raise PilotFormatError(f"{_shown(items)}: format {name!r} gives {other}. See grpo-plan formats.")
+    chosen = [*files]
+    for same in _alike(inside):
+        try:
+            fits = found.looks_like(look(same[0]))
+        except PilotFormatError:
+            fits = False
+        if fits:
+            chosen += same
+    if not chosen:
+        raise PilotFormatError(f"{_shown(items)}: holds no file of format {name!r} ({found.files}). Name a file.")
+    return Found(format=found, files=_unique(chosen))
+
+
+def _format_of(file: InputFile, want: str) -> Format | None:
+    if file.path is None or not file.path.is_file():
+        return None  # a pipe can be read once only
+    try:
+        return recognised(look(file), want)
+    except PilotFormatError:
+        return None  # the general reader says what is wrong
+
+
+def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:
+    """Files whose folder and name differ in digits only: they are of one kind, and one is looked at."""
+    groups: dict[str, list[InputFile]] = {}
+    for file in files:
+        groups.setdefault(re.sub(r"[0-9a-f]{6,}|\d+", "#", str(file.path)), []).append(file)
+    return list(groups.values())
+
+
+def _walk(folder: Path) -> Iterator[InputFile]:
+    """Files in and under a folder, in order of name, numbers by their value; links to folders are not followed."""
+    found = 0
+    for base, names, files in os.walk(folder):
+        names[:] = sorted((n for n in names if not n.startswith(".")), key=natural)
+        for name in sorted(files, key=natural):
+            path = Path(base) / name
+            if name.startswith(".") or path.suffix.lower() in SKIPPED_SUFFIXES or not path.is_file():
+                continue
+            found += 1
+            if found > MAX_FILES:
+                raise PilotFormatError(f"{folder}: holds more than {MAX_FILES:,} files. Name a glob.")
+            if path.stat().st_size:
+                yield InputFile(name=str(path), path=path)
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Key that orders ``2.jsonl`` before ``10.jsonl``.
+
+    >>> sorted(["10.jsonl", "2.jsonl"], key=natural)
+    ['2.jsonl', '10.jsonl']
+    """
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def _unique(files: Sequence[InputFile]) -> list[InputFile]:
+    return list({file.identity: file for file in reversed(files)}.values())[::-1]
+
+
+def _shown(items: Sequence[object]) -> str:
+    return str(items[0]) if len(items) == 1 else f"{len(items)} sources"

@@ -1,0 +1,82 @@
+"""`read_groups`: the groups of a run, as they were sampled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.group_log import GroupLog
+from grpo_plan.readers.arguments import request_of
+from grpo_plan.readers.counting import Tally
+from grpo_plan.readers.discovery import discover
+from grpo_plan.readers.pilot_reader import sink_of
+
+
+def read_groups(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    reward: str | None = None,
+    rollouts_per_prompt: int | None = None,
+    where: Mapping[str, str | float | Sequence[str]] | None = None,
+    skip_malformed: bool = False,
+    format: str | None = None,
+    reward_weights: Mapping[str, float] | None = None,
+    split: str = "train",
+    policy_steps: tuple[int, int] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> GroupLog:
+    """Read the groups that a trainer dumped: which rollouts were sampled together, and whether they are dead.
+
+    Args:
+        source: Path, glob, folder or a list of these.
+        reward: Reward function to judge by, where a source has several; without it (and without weights) their sum.
+        rollouts_per_prompt: Group size, where rows hold no group and it cannot be told from the prompts.
+        where: Keep rows whose column equals the value (or one of the values).
+        skip_malformed: Drop and count malformed lines.
+        format: Name of a format, where its content should not decide.
+        reward_weights: Reward functions to sum, each times its weight.
+        split: ``"train"``, ``"eval"`` or ``"all"``.
+        policy_steps: First and last training step to keep.
+        progress: Called with the number of bytes of each block read.
+
+    Raises:
+        PilotFormatError: The source cannot be read, or its rows do not say what was sampled together.
+        DomainError: An argument is outside its domain.
+    """
+    request = request_of(
+        {"reward": reward}, rollouts_per_prompt=rollouts_per_prompt, where=where, skip_malformed=skip_malformed,
+        format=format, reward_weights=reward_weights, split=split, policy_steps=policy_steps, progress=progress,
+        pass_threshold=0.0,
+    )  # fmt: skip
+    found = discover(source, "pilot", format)
+    name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
+    if found.format is None:
+        raise PilotFormatError(
+            f"{name}: is a table, whose rows do not say which rollouts were sampled together. Give the dump of a "
+            "trainer; grpo-plan formats lists them."
+        )
+    tally = Tally()
+    sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
+    if sink.groups is None:
+        raise PilotFormatError(f"{name}: {found.format.name} does not say which rollouts were sampled together.")
+    table = sink.groups.frame()
+    prompts = np.empty(table.height, dtype=object)
+    prompts[:] = table["prompt"].to_list()
+    scored = table["scored"].to_numpy()
+    provenance = sink.provenance()
+    return GroupLog(
+        step=table["step"].to_numpy(),
+        prompt_id=prompts,
+        rollouts=table["rollouts"].to_numpy(),
+        scored=scored,
+        reward_min=table["low"].fill_null(float("nan")).to_numpy(),
+        reward_max=table["high"].fill_null(float("nan")).to_numpy(),
+        reward_mean=np.where(scored > 0, table["total"].to_numpy() / np.maximum(scored, 1), np.nan),
+        dropped={reason: count for reason, count in tally.dropped.items() if count},
+        notes=tuple(dict.fromkeys((*provenance.sentences, *tally.notes))),
+        provenance=provenance,
+    )

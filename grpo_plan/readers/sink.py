@@ -1,0 +1,236 @@
+"""Where the readers of formats put rollouts: filtered as asked for, counted per prompt, and noted per group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.pilot import Pilot
+from grpo_plan.provenance import Provenance
+from grpo_plan.readers.columns import ColumnMap
+from grpo_plan.readers.counting import Place, Tally
+from grpo_plan.readers.jsonlines import count_columns
+from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.values import NotAReward, distinct, matches, number_of, rewards_of, shown, text_of, texts_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
+SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart; no text uses it
+
+
+@dataclass(slots=True, kw_only=True)
+class RolloutSink:
+    """Takes rollouts batch by batch.
+
+    A reader calls `add` with columns of equal length. ``prompt`` (its identity: text or id) and ``reward`` (None where
+    scoring failed) are needed. These are understood if given: ``stratum``, ``temperature``, ``response_tokens``,
+    ``policy``, ``step`` (of training), ``group`` (what was sampled together for one prompt; needed for dead groups),
+    ``split`` (``train`` or ``eval``). Any further column can be filtered by.
+    """
+
+    tally: Tally
+    request: ReadRequest
+    format: str
+    groups: GroupTable | None = None
+    filtered: str | None = None
+    weak_prior: str | None = None
+    files: int = 0
+    rows: int = 0
+    steps: set[int] = field(default_factory=set)
+
+    def note(self, sentence: str) -> None:
+        """A sentence on how the source was read; said once."""
+        if sentence not in self.tally.notes:
+            self.tally.notes.append(sentence)
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Count rows that the reader leaves out before `add`."""
+        if count:
+            self.tally.dropped[reason] += count
+            self.rows += count
+
+    def add(self, columns: Mapping[str, Sequence[Any]], place: Place, *, reward_name: str = "reward") -> None:
+        """Take a batch with one row a rollout; ``place`` names the place of a row for errors.
+
+        Raises:
+            PilotFormatError: A reward cannot be read, or ``--where`` names a column that is not there.
+        """
+        size = len(columns["prompt"])
+        if not size:
+            return
+        self.rows += size
+        kept = self._kept(columns, size)
+        if len(kept) < size:
+            columns = {name: [values[i] for i in kept] for name, values in columns.items()}
+            if not kept:
+                return
+        where: Place = place if len(kept) == size else lambda i: place(kept[i])
+        if "step" in columns:
+            self.steps |= {int(x) for v in set(columns["step"]) if (x := number_of(v)) is not None}
+        if "group" in columns:
+            self.groups = self.groups or GroupTable()
+            self.groups.add(columns, where, reward_name)
+        counted: dict[str, Sequence[Any]] = {name: columns[name] for name in COUNTED if name in columns}
+        for role in ("session", "text"):
+            if (name := self.request.given.get(role)) is not None:
+                counted[role] = columns[name] if name in columns else self._missing(name, role, columns)
+        if self.filtered is not None and "group" in columns:  # what was dropped are groups: count each apart
+            prompts = texts_of(columns["prompt"])
+            counted["prompt"] = [
+                None if p is None else f"{p}{SEPARATOR}{g}" for p, g in zip(prompts, columns["group"], strict=True)
+            ]
+        names = {role: role for role in counted if role != "reward"}
+        roles = ColumnMap(shape="long", reward=reward_name, **names)
+        self.tally.policy_column = self.tally.policy_column or "policy"
+        count_columns(counted, roles, self.request.options, where, self.tally)
+
+    def add_counts(self, columns: Mapping[str, Sequence[Any]], place: Place, *, k_name: str = "k") -> None:
+        """Take a batch with one row a prompt: ``prompt``, ``n``, ``k``, and those that `add` understands."""
+        size = len(columns["n"])
+        if not size:
+            return
+        self.rows += size
+        kept = self._kept(columns, size)
+        if len(kept) < size:
+            columns = {name: [values[i] for i in kept] for name, values in columns.items()}
+            if not kept:
+                return
+        where: Place = place if len(kept) == size else lambda i: place(kept[i])
+        counted = {name: columns[name] for name in COUNTED if name in columns}
+        roles = ColumnMap(shape="wide", **{role: role for role in counted if role != "k"}, k=k_name)
+        self.tally.policy_column = self.tally.policy_column or "policy"
+        count_columns(counted, roles, self.request.options, where, self.tally)
+
+    def provenance(self) -> Provenance:
+        """What was read."""
+        counts = None if self.groups is None else self.groups.frame()
+        sizes = None if counts is None or not counts.height else counts["rollouts"]
+        return Provenance(
+            format=self.format,
+            files=self.files,
+            rows=self.rows,
+            groups=None if counts is None else counts.height,
+            group_size=None if sizes is None else (int(sizes.min()), int(sizes.max())),  # type: ignore[arg-type]
+            policy_steps=(min(self.steps), max(self.steps)) if self.steps else None,
+            step_count=len(self.steps),
+            filtered=self.filtered,
+            weak_prior=self.weak_prior,
+        )
+
+    def _kept(self, columns: Mapping[str, Sequence[Any]], size: int) -> list[int]:
+        """Rows that the split, the steps and ``--where`` keep; the others are counted."""
+        kept, request = list(range(size)), self.request
+        if "split" in columns and request.split != "all":
+            other = "eval" if request.split == "train" else "train"
+            kept = self._where(kept, f"{other}_rows", lambda i: columns["split"][i] == request.split)
+        if request.policy_steps is not None:
+            if "step" not in columns:
+                raise PilotFormatError(f"{self.format}: rows hold no training step, so --policy-steps cannot be used.")
+            low, high = request.policy_steps
+            steps = [number_of(v) for v in columns["step"]]
+            kept = self._where(
+                kept, "rows_outside_policy_steps", lambda i: (s := steps[i]) is not None and low <= s <= high
+            )
+        for column, wanted in request.options.where.items():
+            values = columns[column] if column in columns else self._missing(column, "--where", columns)
+            self.tally.where_seen.setdefault(column, distinct(values[:500]))
+            kept = self._where(kept, "rows_outside_where", lambda i, v=values, w=wanted: matches(v[i], w))  # type: ignore[misc]
+        return kept
+
+    def _where(self, kept: list[int], reason: str, holds: Callable[[int], bool]) -> list[int]:
+        found = [i for i in kept if holds(i)]
+        if len(found) < len(kept):
+            self.tally.dropped[reason] += len(kept) - len(found)
+        return found
+
+    def _missing(self, column: str, role: str, columns: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
+        raise PilotFormatError(
+            f"{self.format}: no column {column!r} (asked for as {role}). Columns: {', '.join(columns)}."
+        )
+
+
+def _within(step: float | None, low: int, high: int) -> bool:
+    return step is not None and low <= step <= high
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupTable:
+    """One row a group: how many rollouts, how many scored, and the range of their rewards."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, columns: Mapping[str, Sequence[Any]], place: Place, reward_name: str) -> None:
+        """Take a batch; a group may continue in the next one."""
+        import polars as pl
+
+        try:
+            rewards = rewards_of(columns["reward"])
+        except NotAReward as error:
+            raise PilotFormatError(
+                f"{place(error.index)}: {reward_name} is {shown([error.value])}, which is neither a number nor a "
+                "pass/fail word (true/false, C/I). Name another with --reward-column."
+            ) from None
+        rewards = np.where(np.isfinite(rewards), rewards, np.nan)
+        size = len(rewards)
+        steps = [-1 if (x := number_of(v)) is None else int(x) for v in columns.get("step", [None] * size)]
+        frame = pl.DataFrame(
+            {
+                "group": pl.Series([text_of(v) or "" for v in columns["group"]], dtype=pl.String),
+                "step": pl.Series(steps, dtype=pl.Int64),
+                "prompt": pl.Series(texts_of(columns["prompt"]), dtype=pl.String),
+                "reward": pl.Series(rewards).fill_nan(None),
+            }
+        )
+        reward = pl.col("reward")
+        self.parts.append(
+            frame.group_by("step", "group", maintain_order=True).agg(
+                pl.col("prompt").first(),
+                pl.len().cast(pl.Int64).alias("rollouts"),
+                reward.count().cast(pl.Int64).alias("scored"),
+                reward.min().alias("low"),
+                reward.max().alias("high"),
+                reward.sum().alias("total"),
+            )
+        )
+
+    def frame(self) -> pl.DataFrame:
+        """Groups in order of first appearance."""
+        import polars as pl
+
+        merged = (
+            pl.concat(self.parts)
+            .group_by("step", "group", maintain_order=True)
+            .agg(
+                pl.col("prompt").first(),
+                pl.col("rollouts", "scored").sum(),
+                pl.col("low").min(),
+                pl.col("high").max(),
+                pl.col("total").sum(),
+            )
+        )
+        self.parts = [merged]
+        return merged
+
+
+def without_groups(prompts: Sequence[str]) -> list[str]:
+    """Prompt names without the groups that were counted apart."""
+    return [p.partition(SEPARATOR)[0] for p in prompts]
+
+
+def pilot_of(sink: RolloutSink, name: str) -> Pilot:
+    """The Pilot of what a sink took in."""
+    pilot = sink.tally.pilot(name)
+    names = pilot.prompt_id
+    if sink.filtered is not None and names is not None:
+        bare = np.empty(len(names), dtype=object)
+        bare[:] = without_groups([str(n) for n in names])
+        pilot = replace(pilot, prompt_id=bare)
+    provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
+    notes = tuple(dict.fromkeys((*provenance.sentences, *pilot.notes)))
+    return replace(pilot, provenance=provenance, notes=notes)
