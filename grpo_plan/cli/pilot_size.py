@@ -57,13 +57,12 @@ def pilot_size(
 
     Example: grpo-plan pilot-size pilot.jsonl --group-size 16 --half-width 0.03
     """
-    from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.planning.pilot_size import plan_pilot
 
     if bool(request.sources) == (beta is not None):
         raise DomainError("pilot-size needs either a first pilot or --beta A,B, e.g. --beta 0.3,0.3.")
     plan = plan_pilot(
-        _shapes(beta) if beta is not None else fit_pass_rates(request.read()),
+        _shapes(beta) if beta is not None else request.fit(request.read()),
         target_group_size=group_size,
         half_width=half_width,
         level=level,

@@ -11,7 +11,7 @@ from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.fitting.truncated_fit import DroppedGroups, fit_truncated, parse_dropped, restored
+from grpo_plan.fitting.truncated_fit import DroppedGroups, fit_truncated, looks_filtered, parse_dropped, restored
 from grpo_plan.fitting.ustatistics import largest_measured_group_size
 from grpo_plan.independence.verdict import IndependenceVerdict
 from grpo_plan.pilot import Pilot, PilotHistogram
@@ -66,9 +66,9 @@ def fit_pass_rates(
     ('OK', 8)
     >>> survivors = Pilot.from_counts(40 * [1] + 30 * [2] + 30 * [3], 4)
     >>> print(fit_pass_rates(survivors, dropped_groups=100).dead(4))
-    D(4) = 0.5 [0.4314, 0.5686] (95 %), OK
+    D(4) = 0.5 [0.431, 0.569] (95 %), OK
     >>> print(fit_pass_rates(survivors, truncated=True).dead(4))
-    D(4) = 0.5 [0.4314, 1] (95 %), TRUNCATED
+    D(4) = 0.6537 [0.1404, 1] (95 %), TRUNCATED
     """
     require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:
@@ -110,6 +110,16 @@ def fit_pass_rates(
     )
 
 
+def refuse_filtered(pilot: Pilot, why: str) -> None:
+    """One line where a pilot without its dead groups cannot answer, whatever is known of them.
+
+    Raises:
+        PilotError: ``pilot.filtered`` says that they are missing.
+    """
+    if pilot.filtered is not None:
+        raise PilotError(f"{why}; the pilot holds only mixed ones ({pilot.filtered}). Read a source with all groups.")
+
+
 def _with_verdict(statuses: tuple[FitStatus, ...], verdict: IndependenceVerdict | None) -> tuple[FitStatus, ...]:
     if verdict is None or not verdict.alarm:
         return statuses
@@ -141,6 +151,8 @@ def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
         found.append(FitStatus.NO_FAILURE)
     elif h.max_rollouts > 1 and not np.any((h.successes > 0) & (h.successes < h.rollouts)):
         found.append(FitStatus.ALL_DEAD)
+    if looks_filtered(h):
+        found.append(FitStatus.LOOKS_FILTERED)
     if abs(unevenness(h)) > UNEVEN_Z:
         found.append(FitStatus.UNEVEN_ROLLOUTS)
     if underdispersion(h) < UNDERDISPERSION_Z:

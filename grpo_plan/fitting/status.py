@@ -21,6 +21,10 @@ class FitStatus(Enum):
         "The mixed groups lie so close to all-pass and all-fail that more dead groups must have been dropped than the "
         "number given: check it."
     )
+    LOOKS_FILTERED = (
+        "No prompt is all-pass or all-fail, yet so many are one rollout away that some must have been: were dead "
+        "groups dropped before this source was written? Then fit it with --truncated."
+    )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."

@@ -22,7 +22,7 @@ from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.truncated import Survivors
 from grpo_plan.fitting.truncated_limits import CountedDeadLimits, CountedDeadPoints, SurvivorLimits, SurvivorPoints
 from grpo_plan.fitting.uncertainty import Uncertainty
-from grpo_plan.pilot import PER_PROMPT, Pilot
+from grpo_plan.pilot import PER_PROMPT, Pilot, PilotHistogram
 
 FAMILIES = ("auto", "beta", "tilted-beta")
 MIN_GROUPS = 30
@@ -39,7 +39,9 @@ class TruncatedFit(PassRateFit):
     """What mixed groups say of all pass rates.
 
     Without the number of dead groups every upper limit is the one that prompts at pass rate 0 or 1 would give, the
-    values are those of a smooth F, and ``mean_pass_rate`` is the mean of that F, with limits 0 and 1.
+    values are those of a smooth F, ``mean_pass_rate`` is the mean of that F, with limits 0 and 1, and ``plug_in`` is that
+    of the mixed groups. ``pilot`` holds the mixed groups; where dead ones are counted, they split into all-fail and
+    all-pass as the smooth fit does, in whole groups.
     """
 
     survivors: Survivors
@@ -48,6 +50,16 @@ class TruncatedFit(PassRateFit):
     def unknown_dead(self) -> bool:
         """Whether not even the number of dead groups is known."""
         return self.survivors.dropped is None
+
+    @property
+    def truncation(self) -> dict[str, int | None]:
+        """Group size, mixed groups, groups of other sizes that were left out, and dropped dead groups."""
+        return {
+            "group_size": self.survivors.group_size,
+            "mixed_groups": self.survivors.groups,
+            "other_sizes": self.pilot.dropped.get(OTHER_SIZES, 0),
+            "dropped_groups": self.survivors.dropped,
+        }
 
     @property
     def mean_pass_rate(self) -> float:
@@ -249,6 +261,17 @@ def _statuses(survivors: Survivors) -> tuple[FitStatus, ...]:
     if survivors.dropped is not None:
         found.append(FitStatus.DEAD_KINDS_UNKNOWN)
     return tuple(found)
+
+
+def looks_filtered(histogram: PilotHistogram) -> bool:
+    """Whether a pilot of one n without a dead prompt has so many next to dead that some must be missing."""
+    h = histogram
+    n = h.max_rollouts
+    if n < 3 or int(h.rollouts.min()) < n or int(h.successes.min()) == 0 or int(h.successes.max()) == n:
+        return False
+    counts = np.zeros(n - 1, dtype=np.int64)
+    counts[h.successes - 1] = h.prompts
+    return contradiction(Survivors(group_size=n, counts=counts, dropped=0)) > WRONG_COUNT
 
 
 def contradiction(survivors: Survivors) -> float:
