@@ -39,7 +39,7 @@ class TruncatedFit(PassRateFit):
     """What mixed groups say of all pass rates.
 
     Without the number of dead groups every upper limit is the one that prompts at pass rate 0 or 1 would give, the
-    values are those of a smooth F, ``mean_pass_rate`` is the mean of that F, with limits 0 and 1, and ``plug_in`` is that
+    values are those of a smooth F, ``mean_pass_rate`` is its mean, with limits 0 and 1, and ``plug_in`` is that
     of the mixed groups. ``pilot`` holds the mixed groups; where dead ones are counted, they split into all-fail and
     all-pass as the smooth fit does, in whole groups.
     """
