@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import betaln
 
 from grpo_plan import symbolic as eq
-from grpo_plan.fitting import fit_pass_rates, functionals
+from grpo_plan.fitting import fit_pass_rates, functionals, truncated_limits
 from grpo_plan.fitting.identified import range_at
 from grpo_plan.fitting.tilted import fit_tilted
 from grpo_plan.fitting.truncated import Survivors, survivor_chance
@@ -150,13 +150,37 @@ def smallest_ratio(survivors: Survivors, phi: Floats, threshold: float) -> float
 @pytest.mark.slow
 @pytest.mark.parametrize(("counts", "g"), [(VISIT, 8), (VISIT, 16), ((30, 12, 9), 4), ((1, 2, 0, 4, 9), 3)])
 def test_low_limit_agrees_with_another_solver(counts: tuple[int, ...], g: int) -> None:
-    """Mutants: slack added instead of taken away; the ratio of the last step but one; 1 / m_n cut at 2."""
+    """Mutants: the ratio of the first step; weights other than 1 / m_n."""
     limits = limits_of(counts)
     mixing = limits.profile.mixing
     phi = functionals.dead(g).phi(mixing.passing, mixing.failing)
     mine = limits.lowest_mean(phi, 5.99)
     theirs = smallest_ratio(limits.survivors, phi, 5.99)
-    assert theirs - 2e-3 < mine < theirs + 2e-5
+    assert theirs - 1e-4 < mine < theirs + 2e-5
+
+
+def test_a_search_that_stops_early_gives_a_lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: slack added instead of taken away, or left out."""
+    for counts in (VISIT, (900, 30, 5, 1, 0, 0, 0)):
+        limits = limits_of(counts)
+        mixing = limits.profile.mixing
+        phi = functionals.dead(8).phi(mixing.passing, mixing.failing)
+        exact = limits.lowest_mean(phi, 5.99)
+        for sharper in (100.0, 1000.0):
+            monkeypatch.setattr(truncated_limits, "SHARPER", sharper)
+            assert limits.lowest_mean(phi, 5.99) <= exact + 1e-5
+        monkeypatch.undo()
+
+
+def test_weights_are_cut_where_it_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: 1 / m_n cut at half its mean. Some groups next to dead, most far from it, so that it matters most."""
+    limits = limits_of((3200, 1100, 2200, 2750, 2200, 1100, 300))
+    mixing = limits.profile.mixing
+    phi = functionals.dead(8).phi(mixing.passing, mixing.failing)
+    found = limits.lowest_mean(phi, 5.99)
+    monkeypatch.setattr(truncated_limits, "LARGEST_WEIGHT", 2000.0)
+    monkeypatch.setattr(truncated_limits, "SHARPER", 1e-4)
+    assert found == pytest.approx(limits.lowest_mean(phi, 5.99), abs=1e-4)
 
 
 def test_thresholds_are_those_of_two_degrees() -> None:
@@ -277,7 +301,7 @@ def test_contradiction_is_a_likelihood_ratio() -> None:
 
 
 def test_truncated_beta_fit_is_the_maximum_of_its_likelihood() -> None:
-    """Mutants: rates a and b, not a + 1 and b + 1, beyond the grid; no weight m_n; F's masses left those of H."""
+    """Mutants: no weight m_n; F's masses left those of H."""
     survivors = Survivors(group_size=8, counts=np.array(VISIT))
 
     def loss(x: Floats) -> float:
@@ -296,6 +320,20 @@ def test_truncated_beta_fit_is_the_maximum_of_its_likelihood() -> None:
     dead = functionals.dead(8).phi(grid.passing, grid.failing)
     wanted = math.exp(betaln(a + 8, b) - betaln(a, b)) + math.exp(betaln(a, b + 8) - betaln(a, b))
     assert plain.mean(dead)[0] == pytest.approx(wanted, abs=2e-4)
+
+
+def test_beta_fit_with_counted_dead_groups_is_the_maximum_of_its_likelihood() -> None:
+    """Mutant: the dead cell with another n."""
+
+    def loss(x: Floats) -> float:
+        a, b = np.exp(x)
+        law = np.exp([betaln(a + i, b + 8 - i) - betaln(a, b) for i in range(9)]) * [math.comb(8, i) for i in range(9)]
+        return -float(np.array(VISIT) @ np.log(law[1:-1])) - 531 * math.log(law[0] + law[8])
+
+    best = minimize(loss, np.log([0.3, 0.5]), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10})
+    parameters = truncated(VISIT, 531).parameters
+    assert (parameters["a"], parameters["b"]) == pytest.approx(np.exp(best.x), rel=2e-4)
+    assert parameters["log_likelihood"] == pytest.approx(-best.fun, abs=1e-5)
 
 
 def test_beta_law_of_mixed_groups() -> None:

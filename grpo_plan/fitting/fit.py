@@ -67,8 +67,9 @@ def fit_pass_rates(
     >>> survivors = Pilot.from_counts(40 * [1] + 30 * [2] + 30 * [3], 4)
     >>> print(fit_pass_rates(survivors, dropped_groups=100).dead(4))
     D(4) = 0.5 [0.431, 0.569] (95 %), OK
-    >>> print(fit_pass_rates(survivors, truncated=True).dead(4))
-    D(4) = 0.6537 [0.1404, 1] (95 %), TRUNCATED
+    >>> unknown = fit_pass_rates(survivors, truncated=True).dead(4)
+    >>> round(unknown.low, 2), unknown.high, unknown.status.name
+    (0.14, 1.0, 'TRUNCATED')
     """
     require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:

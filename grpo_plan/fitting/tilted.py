@@ -35,8 +35,8 @@ class LogitGrid:
         log_scale: Log of that constant with the binomial coefficient, shape (R,).
         prompts: Prompts in each row, shape (R,); rows of unseen k have 0.
         of_size: Prompts of that n, shape (R,), where every k of each n has a row; else None.
-        log_weight: Log of what multiplies every density, shape (m,), or None for 1; beyond the ends of the grid it is
-            taken to go on with slope 1 towards 0, as the log of a mixed probability does.
+        log_weight: Log of what multiplies every density, shape (m,), or None for 1. It must fall like p and 1 - p at
+            the ends of the grid, so that what lies beyond is below rounding (theory.md, eq. 76).
     """
 
     passing: Floats
@@ -85,11 +85,10 @@ class LogitGrid:
         a, b = math.exp(parameters[0]), math.exp(parameters[1])
         used = self.features[: parameters.size]
         log_mass = np.concatenate([[a, b], parameters[2:]]) @ used
-        steeper = 0.0
         if self.log_weight is not None:
-            log_mass, steeper = log_mass + self.log_weight, 1.0
+            log_mass = log_mass + self.log_weight
         derivatives = used.copy()
-        for end, row, rate in ((0, 0, a + steeper), (-1, 1, b + steeper)):
+        for end, row, rate in ((0, 0, a), (-1, 1, b)):
             share = -math.expm1(-rate * self.spacing)  # of the end point in point plus tail
             derivatives[row, end] -= self.spacing * (1.0 - share) / share
             log_mass[end] -= math.log(share)

@@ -21,11 +21,11 @@ from grpo_plan.groups import mixed_probability
 from grpo_plan.passrates.discrete import DiscretePassRates
 
 Floats = NDArray[np.float64]
-LARGEST_WEIGHT = 100.0  # of (phi - r) / m_n, in units of its mean; leaving out what is above makes the limit lower only
+LARGEST_WEIGHT = 10.0  # of (phi - r) / m_n, in units of its mean; leaving out what is above makes the limit lower only
 SHARPER = 0.005  # accuracy of the search relative to the usual one, since the range of the weights is so large
 DEGREES = 2
 MOST_STEPS = 30
-NO_PROGRESS = 1e-6
+SMALLEST_STEP = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,10 +82,6 @@ class CountedDeadLimits(Uncertainty):
             functional if known else replace(functional, pushed_up_by=""), level, everywhere=everywhere
         )
 
-    def counted_for(self, kind: str) -> int:
-        """Counts answer for D(G) alone."""
-        return self.counted if kind == "dead" else 0
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurvivorLimits(Uncertainty):
@@ -115,7 +111,7 @@ class SurvivorLimits(Uncertainty):
 
         With H the pass rates of mixed groups, ``E_F phi = E_H[phi / m_n] / E_H[1 / m_n]`` for F without such masses:
         the ratio is below r if and only if ``E_H[(phi - r) / m_n] < 0``, a linear question that the certificate of
-        eq. 33 answers. Each r is the ratio at the minimiser of the one before (Dinkelbach).
+        eq. 33 answers. Its least value falls with r, with slope ``-E_H[1 / m_n]`` at the minimiser: Newton steps.
 
         Args:
             phi: Functional at each grid point, shape (m,).
@@ -127,19 +123,20 @@ class SurvivorLimits(Uncertainty):
         mixing, n = self.profile.mixing, self.survivors.group_size
         inside = slice(1, -1)
         mixed = np.asarray(mixed_probability(np.minimum(mixing.passing, mixing.failing)[inside], n))
-        ratio, slack, weight = min(ends, _ratio(self.profile.best, phi, mixed)[0]), 0.0, 1.0
+        ratio, weight, certified = min(ends, _ratio(self.profile.best, phi, mixed)[0]), 1.0, float(phi.min())
         for _ in range(MOST_STEPS):
             excess = np.empty_like(phi)
             excess[inside] = np.minimum((phi[inside] - ratio) / mixed, LARGEST_WEIGHT * weight)
             for end, near in ((0, 1), (-1, -2)):
                 excess[end] = LARGEST_WEIGHT * weight if phi[end] > ratio else excess[near]
             bound = self.profile.lower(excess, threshold, SHARPER * ACCURACY)
-            slack = min(bound.value, 0.0)
-            lower, weight = _ratio(bound.state, phi, mixed)
-            if slack == 0.0 or lower >= ratio - NO_PROGRESS:
+            certified = max(certified, ratio + min(bound.value, 0.0) * float(mixed.max()))
+            weight = _ratio(bound.state, phi, mixed)[1]
+            step = bound.value / weight
+            if abs(step) < SMALLEST_STEP or (bound.value >= 0.0 and ratio >= ends):
                 break
-            ratio = lower
-        return max(ratio + slack * float(mixed.max()), float(phi.min()))
+            ratio = min(ratio + step, ends)
+        return certified
 
     def _group_limits(self, kind: str, group_size: int, level: float, everywhere: bool) -> tuple[float, float]:
         low, high = self.limits(GROUP_FAMILIES[kind](group_size), level, everywhere=everywhere)

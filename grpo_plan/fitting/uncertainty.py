@@ -70,10 +70,6 @@ class Uncertainty:
         """Likelihood-ratio thresholds of both ends."""
         return thresholds_for(self.histogram, functional, level, everywhere=everywhere)
 
-    def counted_for(self, kind: str) -> int:
-        """Largest group size up to which subgroup counts know "dead", "all-pass" or "all-fail"; under 2: none."""
-        return self.counted
-
     def upper_limit(self, functional: Functional, level: float) -> float:
         """The high limit of `limits` alone, at half the cost."""
         mixing = self.profile.mixing
@@ -118,7 +114,7 @@ class Uncertainty:
             low, high = 1.0, 0.0
         else:
             low, high = self.limits(at(group_size), level, everywhere=everywhere)
-        if self.counted_for(kind) >= 2:
+        if self.counted >= 2:
             sizes, means, trials = self._measured_with(kind, group_size)
             if everywhere:
                 wider = simultaneous(level, self.points.largest).upper / chi_square_quantile(level)
