@@ -25,6 +25,7 @@ PAGES = (
     "docs/design.md",
     "docs/theory.md",
     "docs/calibration.md",
+    "docs/formats.md",
     "docs/python.md",
     "docs/trainers.md",
 )
@@ -116,6 +117,26 @@ def command_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_formats(page: str) -> str:
+    """docs/formats.md with its table written from the registry of readers."""
+    from grpo_plan.readers.registry import formats
+
+    head = [
+        "| name | tool | gives | files | what is read | evidence | limits |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rows = []
+    for f in formats():
+        gives = " ".join(word for word, there in (("pilot", f.pilot), ("run", f.run)) if there is not None)
+        seen = f.evidence.value + (f" ({f.versions})" if f.versions else "")
+        limits = "; ".join((*f.limits, *((f"needs the extra `{f.extra}`",) if f.extra else ())))
+        cells = (f"`{f.name}`", f.tool, gives, f"`{f.files}`", f.reads, seen, limits)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    begin, end = "<!-- formats: begin -->", "<!-- formats: end -->"
+    before, _, rest = page.partition(begin)
+    return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
+
+
 def _prose(text: str) -> list[str]:
     paragraphs = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     out: list[str] = []
@@ -153,6 +174,8 @@ def main() -> None:
         path = ROOT / page
         with tempfile.TemporaryDirectory() as folder:
             path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+    page = ROOT / "docs" / "formats.md"
+    page.write_text(with_formats(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_reference(), encoding="utf-8")
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from grpo_plan.fitting.comparison import Comparison
     from grpo_plan.fitting.estimates import DeadFraction
     from grpo_plan.fitting.result import PassRateFit
+    from grpo_plan.pilot import Pilot
     from grpo_plan.readers.independence_reader import IndependenceReport
 
 DEFAULT_SIZES = "2,4,8,16,32,64"
@@ -165,7 +166,26 @@ def pilot_json(fitted: PassRateFit, level: float) -> dict[str, Any]:
         },
         "mean_pass_rate": {"value": mean.value, "low": mean.low, "high": mean.high, "level": level},
         "dropped": dict(pilot.dropped),
+        "provenance": provenance_json(pilot),
         "notes": list(pilot.notes),
+    }
+
+
+def provenance_json(pilot: Pilot) -> dict[str, Any]:
+    """What a pilot was read from."""
+    source = pilot.provenance
+    return {
+        "format": source.format,
+        "files": source.files,
+        "rows": source.rows,
+        "groups": source.groups,
+        "group_size": None if source.group_size is None else list(source.group_size),
+        "policy_steps": None if source.policy_steps is None else list(source.policy_steps),
+        "step_count": source.step_count,
+        "policies": list(source.policies),
+        "temperatures": list(pilot.temperatures),
+        "filtered": source.filtered,
+        "weak_prior": source.weak_prior,
     }
 
 

@@ -15,6 +15,7 @@ from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.pilot_size import advice
 from grpo_plan.readers.independence_reader import IndependenceReport
+from grpo_plan.readers.registry import TABLE
 
 COMPARED = {
     "i.i.d.": "iid",
@@ -33,6 +34,11 @@ def pilot_line(pilot: Pilot) -> str:
     return f"{plural(pilot.prompts, 'prompt')}, {plural(pilot.total_rollouts, 'rollout')} ({each})"
 
 
+def source_lines(pilot: Pilot) -> list[str]:
+    """What a pilot was read from and what that means; empty for a plain table."""
+    return [] if pilot.provenance.format in (None, TABLE) else list(pilot.provenance.sentences)
+
+
 def print_fit(
     fitted: PassRateFit,
     dead: list[DeadFraction],
@@ -48,6 +54,8 @@ def print_fit(
     if fitted.truncation is not None:
         say(out, _groups_line(fitted.truncation), "Groups  ")
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
+    for line in source_lines(fitted.pilot):
+        say(out, line, "Source  ")
     if fitted.population is not None:
         say(out, _population_line(fitted), "For     ")
     if fitted.family == "auto":

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from grpo_plan.cli.common import console, one_line, percent, print_table, say
-from grpo_plan.cli.fit_text import pilot_line
+from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import few, plural, rate, with_interval
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.planning.dropping import DroppedKind, Dropping
@@ -75,6 +75,7 @@ def _verdict(chosen: Mix) -> list[tuple[str, str]]:
     lines += [
         ("Limits", "; ".join(chosen.binding) or "none of them binds"),
         ("Pilot", pilot_line(chosen.fit.pilot)),
+        *(("Source", line) for line in source_lines(chosen.fit.pilot)),
     ]
     return lines
 

@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +25,7 @@ PROGRESS_BYTES = 200 << 20
 
 
 MAX_STEP = 2**53
+NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 
 InputFormat = Annotated[
@@ -41,11 +42,13 @@ class PilotRequest:
         sources: Files, globs, folders or -.
         options: How to read them, as `read_pilot` takes it.
         missing: What `fit_pass_rates` is told of dead groups that the source dropped.
+        names_source: Whether the answer itself says what was read.
     """
 
     sources: list[str]
     options: dict[str, Any]
     missing: dict[str, Any] = field(default_factory=dict)
+    names_source: bool = False
 
     def fit(self, pilot: Pilot, **options: Any) -> PassRateFit:
         """Fit a pilot of this request, for dead groups that it lacks if so asked."""
@@ -79,7 +82,7 @@ class PilotRequest:
 
         with _Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
-        _tell_of(pilot, expected)
+        self._tell_of(pilot, expected)
         return pilot
 
     def read_checked(self, session: str | None, text: str | None, order: bool, level: float) -> IndependenceReport:
@@ -90,18 +93,18 @@ class PilotRequest:
             report = read_independence(
                 self.sources, session=session, text=text, order=order, level=level, progress=progress, **self.options
             )
-        _tell_of(report.pilot)
+        self._tell_of(report.pilot)
         for note in report.notes:
             tell(note)
         return report
 
-
-def _tell_of(pilot: Pilot, expected: str | None = None) -> None:
-    for note in pilot.notes:
-        if expected is None or expected not in note:
-            tell(note)
-    if pilot.dropped:
-        tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+    def _tell_of(self, pilot: Pilot, expected: str | None = None) -> None:
+        told = pilot.provenance.sentences if self.names_source else ()
+        for note in pilot.notes:
+            if note not in told and (expected is None or expected not in note):
+                tell(note)
+        if pilot.dropped:
+            tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
 
 
 def _pilot_options(
@@ -186,6 +189,8 @@ def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Calla
             request.options["format"] = given
         if formatted:
             values["format"] = output or OutputFormat.TEXT
+        as_text = not values.get("json") and output is not OutputFormat.JSON
+        request = replace(request, names_source=as_text and command.__name__ in NAME_SOURCE)
         command(request, **values)
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (argument, *own, *options)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from grpo_plan.cli.common import console, percent, print_table, say
-from grpo_plan.cli.fit_text import pilot_line
+from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import (
     HUGE,
     amount,
@@ -97,6 +97,7 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
         *((("Trainer", _trainer(chosen)),) if chosen.trainer else ()),
         ("Pilot", pilot_line(chosen.fit.pilot)),
         ("", f"mean pass rate {with_interval(mean_rate.value, mean_rate.low, mean_rate.high)}"),
+        *(("Source", line) for line in source_lines(chosen.fit.pilot)),
         *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s is not FitStatus.OK),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),

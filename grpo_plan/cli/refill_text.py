@@ -12,7 +12,7 @@ from grpo_plan.batches import Refill, RefillAt, RefillStatus, SamplingCost
 from grpo_plan.batches.refilling import batch_multiplier_for
 from grpo_plan.batches.stopping import Bounded
 from grpo_plan.cli.common import PAGE_WIDTH, console, percent, print_table, say
-from grpo_plan.cli.fit_text import pilot_line
+from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import HUGE, chance, few, plural, rate, short_count, with_interval
 from grpo_plan.cli.refill_advice import assumptions, better_option, trainer_settings
 from grpo_plan.fitting.result import PassRateFit
@@ -73,6 +73,7 @@ def _verdict(fit: PassRateFit, plan: Refill, others: list[Refill], level: float)
         *([("Better", _better(better, plan))] if (better := better_option(plan, others)) is not None else []),
         ("Step", f"{plural(n, 'mixed group')} of {plan.group_size} from generation batches of {plan.gen_batch_size:,}"),
         ("Pilot", pilot_line(fit.pilot)),
+        *(("Source", line) for line in source_lines(fit.pilot)),
         *(("Status", f"{s.name}: {s.sentence}") for s in fit.statuses if s is not FitStatus.OK),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of groups of {plan.group_size} ({note})"),
         *([("", f"{plan.status.name}: {plan.status.sentence}")] if plan.status is not RefillStatus.FILLS else []),

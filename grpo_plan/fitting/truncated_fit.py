@@ -224,12 +224,13 @@ def restored(pilot: Pilot, all_fail: int, all_pass: int) -> Pilot:
         if (column := getattr(kept, name)) is not None
     }
     temperature = kept.temperatures
+    added = f"added as given: {all_fail:,} all-fail and {all_pass:,} all-pass groups that the source dropped."
     return Pilot.from_counts(
         np.concatenate([kept.successes, np.zeros(all_fail, np.int64), np.full(all_pass, size)]),
         size,
         temperature=temperature[0] if temperature else None,
         dropped=kept.dropped,
-        notes=kept.notes,
+        notes=(*kept.notes, added),
         provenance=replace(kept.provenance, filtered=None),
         **lengths,
     )

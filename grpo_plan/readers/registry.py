@@ -8,7 +8,7 @@ from importlib import import_module
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.source import Candidate, Format
 
-MODULES = ("verl",)
+MODULES = ("verl", "trl", "ms_swift")
 TABLE = "table"  # the name of what is no tool's own format: any table with usual column names
 
 
