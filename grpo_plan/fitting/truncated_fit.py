@@ -19,6 +19,7 @@ from grpo_plan.fitting.intervals import Interval
 from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.fitting.thresholds import chi_square_quantile
 from grpo_plan.fitting.truncated import Survivors
 from grpo_plan.fitting.truncated_limits import CountedDeadLimits, CountedDeadPoints, SurvivorLimits, SurvivorPoints
 from grpo_plan.fitting.uncertainty import Uncertainty
@@ -28,6 +29,7 @@ FAMILIES = ("auto", "beta", "tilted-beta")
 MIN_GROUPS = 30
 LEAST_SHARE = 0.5  # of the groups that have the full size; fewer look like merged visits
 COUNTED_SHARE = 0.98  # the same where dropped groups are counted: they are all taken to have the full size
+MIXED_FIT = 0.999  # level at which the mixed groups must be those of some distribution, for them to look filtered
 WRONG_COUNT = 10.8  # likelihood ratio above which the number of dropped groups contradicts the mixed ones (0.1 %)
 OTHER_SIZES = "prompts_of_other_group_sizes"
 
@@ -272,7 +274,12 @@ def looks_filtered(histogram: PilotHistogram) -> bool:
         return False
     counts = np.zeros(n - 1, dtype=np.int64)
     counts[h.successes - 1] = h.prompts
-    return contradiction(Survivors(group_size=n, counts=counts, dropped=0)) > WRONG_COUNT
+    survivors = Survivors(group_size=n, counts=counts, dropped=0)
+    if contradiction(survivors) <= WRONG_COUNT:
+        return False
+    best = float(h.prompts @ np.log(h.prompts / h.total_prompts))  # else rollouts are not independent to begin with
+    misfit = 2.0 * (best - replace(survivors, dropped=None).profile.log_likelihood)
+    return misfit <= chi_square_quantile(MIXED_FIT, n - 2)
 
 
 def contradiction(survivors: Survivors) -> float:
