@@ -55,7 +55,12 @@ class Provenance:
         if self.policy_steps is not None:
             first, last = self.policy_steps
             parts.append(f"step {first:,}" if first == last else f"steps {first:,} to {last:,}")
-        out = [f"read as {self.format}: {', '.join(parts)}."]
+        return (f"read as {self.format}: {', '.join(parts)}.", *self.warnings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of it makes the answers doubtful, in words."""
+        out = []
         if self.mixed_policies:
             out.append(
                 f"{_many(self.step_count, 'step')} of training are pooled: pass rates are averages over changing "

@@ -238,7 +238,7 @@ def lines(*rows: object) -> bytes:
 
 GOOD = lines({"id": "a", "reward": 1}, {"id": "a", "reward": 0}, {"id": "b", "reward": 1}, {"id": "b", "reward": 1})
 BAD_FILES: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "is empty. A pilot needs at least one row."),
+    "empty": (b"", "is empty. Give a file with at least one row."),
     "blank": (b"\n \n", "is empty"),
     "empty gzip": (gzip.compress(b""), "is empty"),
     "binary": (bytes(range(256)) * 20, "is a binary file of unknown kind"),
@@ -270,9 +270,9 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "negative k": (lines({"id": "a", "n": 8, "k": -1}), "t:1: k must be a whole number of at least 0; got -1"),
     "fractional k": (lines({"id": "a", "n": 8, "k": 2.5}), "t:1: k must be a whole number of at least 0; got 2.5"),
     "fractional n": (b"id,n,k\na,8.5,2\n", "row 1: n must be a whole number of at least 0; got 8.5"),
-    "percent rate": (lines({"id": "a", "n": 8, "pass_rate": 35}), "t:1: pass_rate must lie in [0, 1]; got 35. Percentages?"),
+    "percent rate": (lines({"id": "a", "n": 8, "pass_rate": 35}), "t: pass_rate holds whole numbers up to 35: percentages or counts?"),
     "odd rate": (lines({"id": "a", "n": 8, "pass_rate": 0.33}), "t:1: pass_rate = 0.33 of n = 8 is 2.64 passes"),
-    "rate without n": (lines({"id": "a", "pass_rate": 0.5}), "column 'pass_rate' needs the number of rollouts behind it"),
+    "rate without n": (lines({"id": "a", "pass_rate": 0.5}), "too few different rates between 0 and 1: 1). How many rollouts per prompt is each the mean of?"),
     "not a list": (lines({"id": "a", "rewards": [1, 0]}, {"id": "b", "rewards": 7}), "reward"),
     "truncated gzip": (gzip.compress(GOOD * 3000)[:-40], "end too early or are damaged"),
     "truncated parquet": (b"PAR1" + b"\x00" * 50, "cannot be read as Parquet"),

@@ -12,7 +12,6 @@ import pytest
 
 import grpo_plan as gp
 from grpo_plan.errors import PilotFormatError
-from grpo_plan.readers.formats._survivors import chance_of_no_dead_group
 from grpo_plan.readers.groups_reader import read_groups
 from tests.conftest import ROOT
 from tests.test_formats_trl import told
@@ -111,29 +110,17 @@ def test_settings_beside_it(tmp_path: Path) -> None:
 def test_trap_7_survivors_of_dynamic_sampling(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     mixed: list[list[float | None]] = [
-        [1.0, 0.0, 0.0, 0.0] if rng.random() < 0.5 else [1.0, 1.0, 1.0, 0.0] for _ in range(40)
+        [1.0, 0.0, 0.0, 0.0] if rng.random() < 0.5 else [1.0, 1.0, 1.0, 0.0] for _ in range(60)
     ]
     path = write(tmp_path, line(1, mixed))
     groups = read_groups(path)
     assert groups.provenance.filtered is not None
-    assert "no group of 40 is dead, which has a chance of 2e-07" in groups.provenance.filtered
-    assert (1 - (0.75**4 + 0.25**4)) ** 40 == pytest.approx(2.0e-7, rel=0.05)
+    assert "no group of 60 is dead, which has a chance below" in groups.provenance.filtered
     assert read_groups(write(tmp_path, line(1, mixed[:8]))).provenance.filtered is None  # 8 such groups are no proof
     (tmp_path / "args.json").write_text('{"num_generations": 4, "dynamic_sample": true}', encoding="utf-8")
     assert "dynamic_sample of args.json" in str(gp.read_pilot(path).provenance.filtered)
     (tmp_path / "args.json").write_text('{"num_generations": 4, "dynamic_sample": false}', encoding="utf-8")
     assert gp.read_pilot(write(tmp_path, line(1, mixed))).provenance.filtered is None
-
-
-def test_the_chance_of_no_dead_group_by_simulation() -> None:
-    rng = np.random.default_rng(1)
-    groups = [np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 0.5, 1.0, np.nan]), np.array([1.0, 0.0])]
-    again = [rng.choice(g[~np.isnan(g)], size=(100_000, np.isfinite(g).sum())) for g in groups]
-    none_dead = np.all([drawn.min(axis=1) < drawn.max(axis=1) for drawn in again], axis=0).mean()
-    chance = chance_of_no_dead_group(groups)
-    assert chance == pytest.approx((7 / 8) * (8 / 9) * (1 / 2))
-    assert abs(none_dead - chance) < 5 * 0.5 / 100_000**0.5  # false alarm below 1e-6
-    assert chance_of_no_dead_group([]) is None
 
 
 def test_several_rewards_and_columns_behind_the_advantages(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.statuses import say_source, statuses_json
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def allocate(
     )
     pilot = request.read()
     total = 8 * pilot.prompts if rollouts is None else parse_whole(rollouts, "--rollouts")
-    found = allocate_rollouts(fit_pass_rates(pilot), total, estimator=estimator, low=low, high=high)
+    fit = fit_pass_rates(pilot)
+    found = allocate_rollouts(fit, total, estimator=estimator, low=low, high=high)
     if output == "-":
         sys.stdout.write(_lines(pilot, found, ".jsonl"))
         return
@@ -77,9 +79,10 @@ def allocate(
         _write(target, _lines(pilot, found, target.suffix.lower()))
         tell(f"{output}: rollouts of {pilot.prompts:,} prompts.")
     if json or format is OutputFormat.JSON:
-        write_json("allocate", _document(pilot, found, low, high))
+        write_json("allocate", _document(pilot, found, low, high) | statuses_json(fit.statuses))
     else:
         _print(pilot, found)
+        say_source(fit.statuses)
 
 
 def _target(output: str, request: PilotRequest) -> Path:

@@ -35,8 +35,9 @@ def pilot_line(pilot: Pilot) -> str:
 
 
 def source_lines(pilot: Pilot) -> list[str]:
-    """What a pilot was read from and what that means; empty for a plain table."""
-    return [] if pilot.provenance.format in (None, TABLE) else list(pilot.provenance.sentences)
+    """What a pilot was read from and what that means; of a plain table only what makes it doubtful."""
+    source = pilot.provenance
+    return list(source.warnings if source.format in (None, TABLE) else source.sentences)
 
 
 def print_fit(

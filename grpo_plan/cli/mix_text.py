@@ -76,6 +76,7 @@ def _verdict(chosen: Mix) -> list[tuple[str, str]]:
         ("Limits", "; ".join(chosen.binding) or "none of them binds"),
         ("Pilot", pilot_line(chosen.fit.pilot)),
         *(("Source", line) for line in source_lines(chosen.fit.pilot)),
+        *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s.about_source),
     ]
     return lines
 

@@ -117,6 +117,9 @@ def _pilot_options(
     n_column: Annotated[str | None, typer.Option(help="Column of the rollouts of a prompt, n.")] = None,
     k_column: Annotated[str | None, typer.Option(help="Column of the passes of a prompt, k.")] = None,
     pass_rate_column: Annotated[str | None, typer.Option(help="Column of the pass rate of a prompt.")] = None,
+    fail_rate_column: Annotated[
+        str | None, typer.Option(help="Column of the share of failures of a prompt, instead of its pass rate.")
+    ] = None,
     stratum_column: Annotated[str | None, typer.Option(help="Column of the named part of a prompt.")] = None,
     temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
     tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
@@ -145,6 +148,9 @@ def _pilot_options(
         str | None,
         typer.Option(metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated."),
     ] = None,
+    weak_prior: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
+    ] = None,
 ) -> PilotRequest:
     filters: dict[str, list[str]] = {}
     for item in where or []:
@@ -154,10 +160,11 @@ def _pilot_options(
         filters.setdefault(column.strip(), []).append(value.strip())
     options = {
         "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
-        "pass_rate": pass_rate_column, "stratum": stratum_column, "temperature": temperature_column,
-        "response_tokens": tokens_column, "policy": model_column, "pass_threshold": pass_threshold,
-        "rollouts_per_prompt": rollouts_per_prompt, "where": filters, "skip_malformed": skip_malformed,
-        "reward_weights": parse_weights(reward_weights), "split": split, "policy_steps": parse_steps(policy_steps),
+        "pass_rate": pass_rate_column, "fail_rate": fail_rate_column, "stratum": stratum_column,
+        "temperature": temperature_column, "response_tokens": tokens_column, "policy": model_column,
+        "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
+        "skip_malformed": skip_malformed, "reward_weights": parse_weights(reward_weights), "split": split,
+        "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
     }  # fmt: skip
     missing: dict[str, Any] = {}
     if truncated or dropped_groups is not None:

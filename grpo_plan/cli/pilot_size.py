@@ -21,6 +21,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.statuses import say_source, statuses_json
 from grpo_plan.errors import DomainError
 
 ROUGH = 0.3  # width of a prior's own interval from which it is called so
@@ -57,12 +58,15 @@ def pilot_size(
 
     Example: grpo-plan pilot-size pilot.jsonl --group-size 16 --half-width 0.03
     """
+    from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.planning.pilot_size import plan_pilot
 
     if bool(request.sources) == (beta is not None):
         raise DomainError("pilot-size needs either a first pilot or --beta A,B, e.g. --beta 0.3,0.3.")
+    prior = _shapes(beta) if beta is not None else request.fit(request.read())
+    statuses = prior.statuses if isinstance(prior, PassRateFit) else ()
     plan = plan_pilot(
-        _shapes(beta) if beta is not None else request.fit(request.read()),
+        prior,
         target_group_size=group_size,
         half_width=half_width,
         level=level,
@@ -71,9 +75,10 @@ def pilot_size(
         max_rollouts=optional_whole(max_rollouts, "--max-rollouts"),
     )
     if json or format is OutputFormat.JSON:
-        write_json("pilot-size", _document(plan))
+        write_json("pilot-size", _document(plan) | statuses_json(statuses))
     else:
         _print(plan)
+        say_source(statuses)
 
 
 def _shapes(text: str) -> tuple[float, float]:

@@ -85,7 +85,7 @@ def fit_pass_rates(
         dropped = None if dropped_groups is None else parse_dropped(dropped_groups)
         if not isinstance(dropped, tuple):
             found = fit_truncated(pilot, dropped, family, population)
-            return replace(found, statuses=_with_verdict(found.statuses, independence))
+            return replace(found, statuses=_with_verdict(_with_prior(found.statuses, pilot), independence))
         pilot = restored(pilot, *dropped)
         size = _population(population, pilot.prompts)
     elif pilot.filtered is not None:
@@ -104,7 +104,7 @@ def fit_pass_rates(
         family=family,
         pilot=pilot,
         beta=fit_beta_binomial(histogram),
-        statuses=_with_verdict(_statuses(histogram), independence),
+        statuses=_with_verdict(_with_prior(_statuses(histogram), pilot), independence),
         max_measured_group_size=largest,
         population=size,
         _histogram=histogram,
@@ -125,6 +125,12 @@ def _with_verdict(statuses: tuple[FitStatus, ...], verdict: IndependenceVerdict 
     if verdict is None or not verdict.alarm:
         return statuses
     return (FitStatus.DEPENDENT, *(s for s in statuses if s is not FitStatus.OK))
+
+
+def _with_prior(statuses: tuple[FitStatus, ...], pilot: Pilot) -> tuple[FitStatus, ...]:
+    if pilot.provenance.weak_prior is None:
+        return statuses
+    return (FitStatus.WEAK_PRIOR, *(s for s in statuses if s is not FitStatus.OK))
 
 
 def _population(population: object, prompts: int) -> int | None:

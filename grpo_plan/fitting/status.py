@@ -25,6 +25,10 @@ class FitStatus(Enum):
         "No prompt is all-pass or all-fail, yet so many are one rollout away that some must have been: were dead "
         "groups dropped before this source was written? Then fit it with --truncated."
     )
+    WEAK_PRIOR = (
+        "These are pass rates of another model (see the notes): every number is a guess for yours, unless you train "
+        "that model and sample it in the same way. Check with a small pilot of your own policy."
+    )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
     NO_FAILURE = "No rollout failed: the pass rates may be 1 or merely close; more rollouts per prompt would tell."
@@ -58,3 +62,8 @@ class FitStatus(Enum):
     def sentence(self) -> str:
         """The meaning in words."""
         return str(self.value)
+
+    @property
+    def about_source(self) -> bool:
+        """Whether it speaks of where the rollouts come from, so that every answer from them must show it."""
+        return self.name in ("DEPENDENT", "WEAK_PRIOR", "TRUNCATED", "DROPPED_COUNT_DOUBTFUL", "LOOKS_FILTERED")

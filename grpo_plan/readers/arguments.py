@@ -25,6 +25,7 @@ def request_of(
     reward_weights: object = None,
     split: object = "train",
     policy_steps: object = None,
+    weak_prior: object = None,
     progress: Callable[[int], None] | None = None,
 ) -> ReadRequest:
     """A checked request.
@@ -34,6 +35,10 @@ def request_of(
     """
     if format is not None and not isinstance(format, str):
         raise DomainError(f"format must be the name of a format; got {format!r}. See grpo-plan formats.")
+    if weak_prior is not None and not (isinstance(weak_prior, str) and weak_prior.strip()):
+        raise DomainError(f"weak_prior must be the name of a model; got {weak_prior!r}.")
+    if given.get("pass_rate") is not None and given.get("fail_rate") is not None:
+        raise DomainError("pass_rate and fail_rate were both given; a column of one of them is enough.")
     return ReadRequest(
         given=_as_columns(given),
         options=options_of(pass_threshold, rollouts_per_prompt, where, bool(skip_malformed)),
@@ -41,6 +46,7 @@ def request_of(
         reward_weights=_as_weights(reward_weights),
         split=_as_split(split),
         policy_steps=_as_steps(policy_steps),
+        weak_prior=weak_prior,
         progress=progress,
     )
 

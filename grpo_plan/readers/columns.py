@@ -25,6 +25,8 @@ K_NAMES = (
     "num_pass solved_count"
 ).split()
 RATE_NAMES = "pass_rate solve_rate success_rate correct_rate solved_rate pass@1 mean_reward avg_reward".split()
+FAIL_NAMES = "fail_rate failure_rate failed_rate".split()
+MAYBE_FAIL_NAMES = "difficulty error_rate fail failed failures".split()  # never taken: they may mean either
 COUNT_OR_REWARD = frozenset({"correct", "passed", "pass", "success", "solved"})
 RATE_OR_REWARD = frozenset({"acc", "accuracy", "score", "reward"})
 STRATUM_NAMES = "stratum data_source dataset benchmark domain subject category level source".split()
@@ -35,6 +37,10 @@ TOKEN_NAMES = (
 ).split()
 POLICY_NAMES = "model model_name model_id policy checkpoint".split()
 STEP_NAMES = "step global_step training_step iteration visit epoch".split()
+
+
+class RatesAlone(PilotFormatError):
+    """A column of rates whose n is not given; the rates themselves may show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,7 @@ class ColumnMap:
     n: str | None = None
     k: str | None = None
     pass_rate: str | None = None
+    fail_rate: str | None = None  # only if named so
     stratum: str | None = None
     temperature: str | None = None
     response_tokens: str | None = None
@@ -109,6 +116,10 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     prompt = first("prompt", PROMPT_NAMES) or _repeating(sample, by_name, set(named.values()))
     n, k, rate = first("n", N_NAMES), first("k", K_NAMES), first("pass_rate", RATE_NAMES)
     reward = first("reward", REWARD_NAMES)
+    failing = named.get("fail_rate")
+    if failing is None and k is None and rate is None and reward is None:
+        failing = first("fail_rate", FAIL_NAMES)
+    rate = failing or rate
     has_n = n is not None or constant_n
     rows_are_prompts = prompt is None or not _repeats(sample.columns[prompt])
     if reward is not None and "reward" not in named and has_n and k is None and rate is None and rows_are_prompts:
@@ -117,7 +128,8 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             k, reward = reward, None
         elif plain in RATE_OR_REWARD and _is_rate(sample.columns[reward], whole_too=plain in ("acc", "accuracy")):
             rate, reward = reward, None
-    if reward is not None and "k" not in named and "pass_rate" not in named and not rows_are_prompts:
+    wide_named = bool({"k", "pass_rate", "fail_rate"} & named.keys())
+    if reward is not None and not wide_named and not rows_are_prompts:
         n = k = rate = None  # one row a rollout: counts beside the reward describe the prompt as a whole
     common = {
         "stratum": first("stratum", STRATUM_NAMES),
@@ -128,7 +140,6 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         "text": named.get("text"),
     }
     # What the user names decides the shape; otherwise counts, then rewards, then rates.
-    wide_named = "k" in named or "pass_rate" in named
     if reward is not None and not wide_named and _is_list(sample.columns[reward]):
         if prompt is not None and any(_is_list_of_prompts(v) for v in sample.columns[prompt]):
             raise PilotFormatError(
@@ -137,13 +148,14 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             )
         found = ColumnMap(shape="lists", prompt=prompt, reward=reward, **common)
     elif "reward" not in named and has_n and (k is not None or (rate is not None and reward is None) or wide_named):
-        rate_used = None if k is not None and "pass_rate" not in named else rate
+        rate_used = None if k is not None and not {"pass_rate", "fail_rate"} & named.keys() else rate
         found = ColumnMap(
             shape="wide",
             prompt=prompt,
             n=n,
             k=None if rate_used else k,
-            pass_rate=rate_used,
+            pass_rate=None if failing else rate_used,
+            fail_rate=rate_used if failing else None,
             **common,
         )
     elif reward is not None and not wide_named:
@@ -154,15 +166,19 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             )
         found = ColumnMap(shape="long", prompt=prompt, reward=reward, **common)
     elif k is not None or rate is not None:
-        raise PilotFormatError(
-            f"{sample.name}: column {k or rate!r} needs the number of rollouts behind it, and no column gives it. "
-            f"Columns: {sample.listing}. Name it with --n-column (n=), or give it with --rollouts-per-prompt "
-            "(rollouts_per_prompt=)."
+        counted = k is not None and not {"pass_rate", "fail_rate"} & named.keys()
+        error = PilotFormatError if counted else RatesAlone
+        raise error(
+            f"{sample.name}: column {k if counted else rate!r} needs the number of rollouts behind it, and no column "
+            f"gives it. Columns: {sample.listing}. Name it with --n-column (n=), or give it with "
+            "--rollouts-per-prompt (rollouts_per_prompt=)."
         )
     else:
+        maybe = next((by_name[n] for n in MAYBE_FAIL_NAMES if n in by_name), None)
+        hint = f" Is {maybe!r} the share that failed? Then give --fail-rate-column {maybe}." if maybe else ""
         raise PilotFormatError(
             f"{sample.name}: no column holds rewards or counts. Columns: {sample.listing}. "
-            "Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=)."
+            f"Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=).{hint}"
         )
     found, notes = _only_numbers(sample, found)
     return found, [*_notes(sample, found, by_name), *notes, *_without_effect(sample, found, named, constant_n)]
@@ -186,7 +202,9 @@ def _only_numbers(sample: Sample, found: ColumnMap) -> tuple[ColumnMap, list[str
 
 def _without_effect(sample: Sample, found: ColumnMap, named: Mapping[str, str], constant_n: bool) -> list[str]:
     """Notes on what the user gave and this shape has no use for."""
-    idle = [role for role in ("reward", "n", "k", "pass_rate") if role in named and role not in found.roles()]
+    idle = [
+        role for role in ("reward", "n", "k", "pass_rate", "fail_rate") if role in named and role not in found.roles()
+    ]
     if constant_n and found.shape != "wide":
         idle.append("rollouts_per_prompt")
     return [f"{sample.name}: {role} was given, but has no effect on a table of this shape." for role in idle]
@@ -202,6 +220,11 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
     notes = [f"{sample.name}: {shapes[found.shape]}; {used}."]
     if found.prompt is None:
         notes.append(f"{sample.name}: no prompt column, so every row is its own prompt.")
+    if found.pass_rate is not None and _plain(found.pass_rate) in (*FAIL_NAMES, *MAYBE_FAIL_NAMES):
+        notes.append(
+            f"{sample.name}: column {found.pass_rate!r} is read as the share that passed, as named. If it is the share "
+            "that failed, give --fail-rate-column."
+        )
     twice = [c for c in sample.columns if c.endswith("_duplicated_0")]
     if twice:
         first = twice[0].removesuffix("_duplicated_0")

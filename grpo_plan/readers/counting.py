@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from grpo_plan.errors import PilotError, PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT, Pilot
 from grpo_plan.readers.columns import ColumnMap
+from grpo_plan.readers.rates import NotARate, RateColumn, RateReading
+from grpo_plan.readers.thresholds import OddRewards, odd_rewards
+from grpo_plan.readers.thresholds import needs_threshold as needs_threshold
 from grpo_plan.readers.values import (
     NotAReward,
     is_missing,
@@ -32,7 +35,6 @@ KEYS = ("prompt", "stratum", "temperature", "policy")
 TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_tokens", "fail_token_rows")
 SUMS = ("n", "k", *TOKEN_SUMS)
 COMPACT_ROWS = 1_000_000
-FEW_LEVELS = 6
 Place = Callable[[int], str]
 Observer = Callable[[Mapping[str, Sequence[Any]], ColumnMap, "ReadOptions", Place, "Tally"], None]
 
@@ -45,6 +47,8 @@ class ReadOptions:
     rollouts_per_prompt: int | None = None
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     skip_malformed: bool = False
+    rates: RateReading = field(default_factory=RateReading)
+    rate_column: RateColumn | None = None  # where given, rates are looked at and nothing is counted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +64,8 @@ class Tally:
     policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     observer: Observer | None = None
+    odd: OddRewards | None = None
+    other_rewards: Sequence[str] = ()
 
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
@@ -80,6 +86,8 @@ class Tally:
         """
         import polars as pl
 
+        if self.odd is not None:
+            raise self.odd.error(self.other_rewards)
         if not self.parts or not sum(p.height for p in self.parts):
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
             if set(self.dropped) == {"rows_outside_where"}:
@@ -116,6 +124,15 @@ class Tally:
             dropped=dict(self.dropped),
             notes=tuple(notes),
         )
+
+    def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
+        """Whether a reward so far is neither 0 nor 1; while their levels are few, reading goes on to know them all."""
+        if self.odd is None:
+            n, k = (sum(int(part[c].sum()) for part in self.parts) for c in ("n", "k"))
+            self.odd = odd_rewards(rewards, place, column, passes=k > 0, fails=n > k)
+        if self.odd is not None:
+            self.odd.take(rewards, self.other_rewards)
+        return self.odd is not None
 
     @staticmethod
     def _from_counts(name: str, *arguments: Any, **options: Any) -> Pilot:
@@ -168,15 +185,6 @@ def count_rewards(
     return scored, rewards == 1.0, infinite
 
 
-def needs_threshold(place: str, column: str, value: float, seen: Sequence[float]) -> PilotFormatError:
-    """The error for rewards that are not 0 or 1; a threshold is proposed where the rewards have few levels."""
-    example = f", e.g. {shown([max(seen)])}" if 0 < len(seen) <= FEW_LEVELS else " X"
-    return PilotFormatError(
-        f"{place}: {column} is {shown([value])}, neither 0 nor 1, and no pass threshold was given (values seen: "
-        f"{shown(list(seen))}). Pass --pass-threshold{example} (pass_threshold=): a rollout passes at or above it."
-    )
-
-
 def long_cells(
     columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Place, tally: Tally
 ) -> pl.DataFrame:
@@ -190,7 +198,10 @@ def long_cells(
             f"{place(error.index)}: {roles.reward} is {shown([error.value])}, which is neither a number nor a "
             "pass/fail word (true/false, C/I). Name another column with --reward-column."
         ) from None
-    scored, passed, infinite = count_rewards(rewards, options.pass_threshold, place, str(roles.reward))
+    threshold = options.pass_threshold
+    if threshold is None and tally.meets_odd_reward(rewards, place, str(roles.reward)):
+        threshold = 1.0  # of no matter: the pilot will be refused
+    scored, passed, infinite = count_rewards(rewards, threshold, place, str(roles.reward))
     lengths: dict[str, pl.Series] = {}
     if "response_tokens" in columns:
         lengths["tokens"] = _number_series(columns["response_tokens"], len(rewards))
@@ -256,12 +267,16 @@ def wide_cells(
     n = columns["n"] if constant is None else [constant] * size
     numbers_n, numbers_k = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     keep = np.ones(size, dtype=bool)
-    rates = columns.get("pass_rate")
-    n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.k)
+    rates = columns.get("pass_rate", columns.get("fail_rate"))
+    n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.fail_rate or roles.k)
     plain = None if rates is not None else _plain_counts(n, columns["k"])
     if plain is not None:
         numbers_n, numbers_k = plain
-    for i in range(size if plain is None else 0):
+    if options.rate_column is not None and rates is not None:
+        options.rate_column.add(rates)
+        keep[:] = False
+    known: dict[tuple[type, str, int], int] = {}  # few different rates: each is worked out once
+    for i in range(size if plain is None and keep.any() else 0):
         given = rates[i] if rates is not None else columns["k"][i]
         if is_missing(n[i]) or is_missing(given):
             keep[i] = False
@@ -269,7 +284,12 @@ def wide_cells(
             continue
         here = partial(place, i)  # naming a place reads the file again: only for an error
         total = _whole(n[i], here, n_name)
-        passes = _successes(given, total, here, k_name) if rates is not None else _whole(given, here, k_name)
+        if rates is None:
+            passes = _whole(given, here, k_name)
+        elif (key := (type(given), str(given), total)) in known:
+            passes = known[key]
+        else:
+            passes = known[key] = _successes(given, total, here, k_name, options.rates)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {k_name} = {passes:,} exceeds {n_name} = {total:,}. Swapped columns? "
@@ -318,26 +338,27 @@ def _whole(value: object, place: Callable[[], str], name: str) -> int:
     return int(number)
 
 
-def _successes(value: object, total: int, place: Callable[[], str], name: str) -> int:
-    """Passes behind a pass rate: n times the rate, a whole number up to the rounding of the rate's digits."""
-    rate = number_of(value)
-    if rate is None or not 0.0 <= rate <= 1.0:
+def _successes(value: object, total: int, place: Callable[[], str], name: str, reading: RateReading) -> int:
+    """Passes behind a rate: the k whose k/n rounds to it."""
+    try:
+        return reading.passes(value, total)
+    except NotARate as error:
+        why, rate = str(error), number_of(value)
+    shown_rate = shown([value]) if rate is None else f"{rate:g}"
+    if why == "range":
         hint = " Percentages? Divide by 100." if rate is not None and 1.0 < rate <= 100.0 else ""
-        raise PilotFormatError(f"{place()}: {name} must lie in [0, 1]; got {shown([value])}.{hint}")
-    digits = len(f"{rate:.12f}".rstrip("0").partition(".")[2])
-    slack = 0.5 * 10.0**-digits * total * (1.0 + 1e-9) + 1e-9 * total
-    passes = round(rate * total)
-    if slack >= 0.5 and abs(rate * total - passes) > 1e-6:
+        span = "[0, 100]" if reading.percent else "[0, 1]"
+        raise PilotFormatError(f"{place()}: {name} must lie in {span}; got {shown([value])}.{hint}")
+    if why == "several":
         raise PilotFormatError(
-            f"{place()}: {name} = {rate:g} has too few digits to tell how many of n = {total:,} rollouts passed. "
+            f"{place()}: {name} = {shown_rate} has too few digits to tell how many of n = {total:,} rollouts passed. "
             "Give counts, or rates with more digits."
         )
-    if abs(rate * total - passes) > max(slack, 1e-6):
-        raise PilotFormatError(
-            f"{place()}: {name} = {rate:g} of n = {total:,} is {rate * total:.3g} passes, not a whole number. "
-            "Is n right? Give it with --n-column or --rollouts-per-prompt."
-        )
-    return passes
+    count = (rate or 0.0) / (100.0 if reading.percent else 1.0) * total
+    raise PilotFormatError(
+        f"{place()}: {name} = {shown_rate} of n = {total:,} is {count:.3g} {'fails' if reading.fails else 'passes'}, "
+        "not a whole number. Is n right? Give it with --n-column or --rollouts-per-prompt."
+    )
 
 
 def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:

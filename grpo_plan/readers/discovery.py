@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grpo_plan.errors import PilotFormatError
@@ -23,12 +23,17 @@ SKIPPED_SUFFIXES = frozenset(
 )
 
 
+class SeveralFormatsError(PilotFormatError):
+    """A source holds files of several formats, and none was named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Files of one format; None is the general reader of tables."""
+    """Files of one format; None is the general reader of tables. ``beside`` holds other formats of the same run."""
 
     format: Format | None
     files: Sequence[InputFile]
+    beside: Mapping[str, Sequence[InputFile]] = field(default_factory=dict)
 
 
 def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], want: str, name: str | None) -> Found:
@@ -60,14 +65,20 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
             key = TABLE if found is None else found.name
             formats[key] = found
             groups.setdefault(key, []).extend(same)
+    beside: dict[str, list[InputFile]] = {}
+    if want == "run" and len(groups) > 1:
+        order = {key: 0 if f is None else f.preference for key, f in formats.items()}
+        first = min(order.values())
+        beside = {key: held for key, held in groups.items() if order[key] > first}
+        groups = {key: held for key, held in groups.items() if order[key] == first}
     if len(groups) > 1:
         listing = ", ".join(f"{key} ({len(held):,} file{'s' * (len(held) > 1)})" for key, held in groups.items())
-        raise PilotFormatError(
+        raise SeveralFormatsError(
             f"{_shown(items)}: holds several formats: {listing}. Name one with --format, or give its files."
         )
     if groups:
         key = next(iter(groups))
-        return Found(format=formats[key], files=_unique(groups[key]))
+        return Found(format=formats[key], files=_unique(groups[key]), beside=beside)
     return Found(format=None, files=resolve([os.fspath(item) for item in items]))
 
 

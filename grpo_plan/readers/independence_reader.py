@@ -76,6 +76,7 @@ def read_independence(
     n: str | None = None,
     k: str | None = None,
     pass_rate: str | None = None,
+    fail_rate: str | None = None,
     stratum: str | None = None,
     temperature: str | None = None,
     response_tokens: str | None = None,
@@ -89,6 +90,7 @@ def read_independence(
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
     policy_steps: tuple[int, int] | None = None,
+    weak_prior: str | None = None,
 ) -> IndependenceReport:
     """Read rollouts or counts and check that the rollouts of a prompt are independent.
 
@@ -107,6 +109,7 @@ def read_independence(
         n: Column of the rollouts.
         k: Column of the passes.
         pass_rate: Column of the pass rate.
+        fail_rate: Column of the share of failures.
         stratum: Column of the named part; equal prompt names in two parts are two prompts.
         temperature: Column of the sampling temperature; each is a prompt of its own.
         response_tokens: Column of the response length.
@@ -120,6 +123,7 @@ def read_independence(
         reward_weights: Reward functions to sum.
         split: Rows of training or of evaluation.
         policy_steps: First and last training step to keep.
+        weak_prior: Model of the rollouts, if another than the one to be trained.
 
     Raises:
         PilotFormatError: The source cannot be read, or holds neither sessions nor an order.
@@ -132,14 +136,14 @@ def read_independence(
     ('TOO_FEW', ('0', '1'))
     """
     given = {
-        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
-        "temperature": temperature, "response_tokens": response_tokens, "policy": policy, "session": session,
-        "text": text,
+        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "fail_rate": fail_rate,
+        "stratum": stratum, "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
+        "session": session, "text": text,
     }  # fmt: skip
     request = request_of(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
-        policy_steps=policy_steps, progress=progress,
+        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior,
     )  # fmt: skip
     level = as_level(level)
     by_order = order and session is None

@@ -14,7 +14,8 @@ import msgspec
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero, wide_cells
-from grpo_plan.readers.values import is_missing, list_of, matches
+from grpo_plan.readers.malformed import malformed
+from grpo_plan.readers.values import from_plain, is_missing, list_of, matches
 
 BLOCK_BYTES = 2 << 20
 MAX_LINE_BYTES = 256 << 20
@@ -240,7 +241,7 @@ def count_columns(
         tally.repeated_rows = True
         if row_of:
             tally.add(long_cells(columns, roles, options, _through(place, row_of), tally))
-    if tally.observer is not None:
+    if tally.observer is not None and tally.odd is None:
         tally.observer(given, roles, options, place, tally)
     tally.rows += size
 
@@ -321,7 +322,7 @@ def _decode_each(
         elif options.skip_malformed:
             tally.dropped["malformed_line"] += 1
         else:
-            raise _malformed(line, f"{name}:{first_line + offset}")
+            raise malformed(line, f"{name}:{first_line + offset}", decoder)
     return rows, numbers
 
 
@@ -331,8 +332,8 @@ def _decode_one(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value = _loads(line)  # json.loads also takes NaN and Infinity, which Python writes
         try:
-            return msgspec.convert(value, decoder.type) if isinstance(value, dict) else None
-        except (msgspec.MsgspecError, RecursionError):
+            return from_plain(value, decoder.type) if isinstance(value, dict) else None
+        except (msgspec.MsgspecError, RecursionError, OverflowError):
             return None
 
 
@@ -349,15 +350,6 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _malformed(line: bytes, place: str) -> PilotFormatError:
-    try:
-        line.decode()
-        why = f"is not a JSON object ({line[:40].decode(errors='replace')!r}...)"
-    except UnicodeDecodeError:
-        why = "is not UTF-8"
-    return PilotFormatError(f"{place}: {why}. Repair the line, or drop such lines with --skip-malformed.")
 
 
 def _not_a_table(text: bytes, name: str, kind: str) -> PilotFormatError:

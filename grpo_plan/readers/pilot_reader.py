@@ -15,11 +15,12 @@ from grpo_plan.readers.candidates import look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
+from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink, pilot_of
 from grpo_plan.readers.source import Format
-from grpo_plan.readers.tables import count_file, count_native, count_sniffed, engine_errors
+from grpo_plan.readers.tables import count_sniffed, engine_errors
 
 
 def read_pilot(
@@ -30,6 +31,7 @@ def read_pilot(
     n: str | None = None,
     k: str | None = None,
     pass_rate: str | None = None,
+    fail_rate: str | None = None,
     stratum: str | None = None,
     temperature: str | None = None,
     response_tokens: str | None = None,
@@ -43,6 +45,7 @@ def read_pilot(
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
     policy_steps: tuple[int, int] | None = None,
+    weak_prior: str | None = None,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
 
@@ -59,7 +62,9 @@ def read_pilot(
         reward: Column of the reward, or of the list of rewards.
         n: Column of the rollouts of a prompt.
         k: Column of its passes.
-        pass_rate: Column of its pass rate, in [0, 1].
+        pass_rate: Column of its pass rate, in [0, 1], or in percent. Where nothing gives n, it is inferred from the
+            rates if they make it evident.
+        fail_rate: Column of its share of failures, instead of its pass rate.
         stratum: Column of its named part.
         temperature: Column of the sampling temperature.
         response_tokens: Column of the response length in tokens.
@@ -74,6 +79,7 @@ def read_pilot(
         reward_weights: Reward functions to sum, each times its weight, where a source has several.
         split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
         policy_steps: First and last training step to keep, both included.
+        weak_prior: Model that the rollouts are of, where it is another than the one to be trained.
 
     Returns:
         A Pilot; rollouts whose scoring failed are in ``dropped``, never read as 0.
@@ -90,13 +96,13 @@ def read_pilot(
     ([1, 2], [2, 2])
     """
     given = {
-        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "stratum": stratum,
-        "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
+        "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "fail_rate": fail_rate,
+        "stratum": stratum, "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
     }  # fmt: skip
     request = request_of(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
-        policy_steps=policy_steps, progress=progress,
+        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior,
     )  # fmt: skip
     return read_into(Tally(), source, request)
 
@@ -106,8 +112,8 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     if not (isinstance(source, str | os.PathLike) or _is_path_list(source)):
         name = "the dataframe"
         with engine_errors(name, "table"):
-            count_native(source, name, request.given, request.options, tally)
-        return _table_pilot(tally, name, 0)
+            count_frame_rates(source, name, request, tally)
+        return _table_pilot(tally, name, 0, request)
     only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
     if only is not None and (stream := _stream(only)) is not None:
         return _read_stream(stream, tally, request)
@@ -115,18 +121,19 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    for file in found.files:
-        count_file(file, request.given, request.options, tally, request.progress)
+    count_tables(found.files, request, tally)
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
-    return _table_pilot(tally, name, len(found.files))
+    return _table_pilot(tally, name, len(found.files), request)
 
 
 def sink_of(tally: Tally, request: ReadRequest, format: Format, files: Sequence[InputFile]) -> RolloutSink:
     """What a format's reader has put into a sink."""
     if format.pilot is None:
         raise DomainError(f"format {format.name!r} gives a log of metrics, not a pilot. See grpo-plan formats.")
-    sink = RolloutSink(tally=tally, request=request, format=format.name, files=len(files))
+    sink = RolloutSink(
+        tally=tally, request=request, format=format.name, files=len(files), weak_prior=request.weak_prior
+    )
     format.pilot(files, request, sink)
     return sink
 
@@ -137,11 +144,14 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
     return pilot_of(sink, name)
 
 
-def _table_pilot(tally: Tally, name: str, files: int) -> Pilot:
+def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
     rows = tally.rows + tally.dropped["rows_outside_where"]
     pilot = tally.pilot(name)
-    return replace(pilot, provenance=Provenance(format=TABLE, files=files, rows=rows, policies=tuple(tally.policies)))
+    provenance = Provenance(
+        format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
+    )
+    return replace(pilot, notes=(*pilot.notes, *provenance.warnings), provenance=provenance)
 
 
 def _stream(source: str | os.PathLike[str]) -> InputFile | None:
@@ -164,7 +174,7 @@ def _read_stream(file: InputFile, tally: Tally, request: ReadRequest) -> Pilot:
             chosen = recognised(look_at(sniffed, file), "pilot") if sniffed.kind in ("jsonl", "json-array") else None
         if chosen is None:
             count_sniffed(sniffed, file, request.given, request.options, tally, request.progress)
-            return _table_pilot(tally, file.name, 1)
+            return _table_pilot(tally, file.name, 1, request)
         with as_path(sniffed, file) as path:
             return _read_format(chosen, [InputFile(name=file.name, path=path)], file.name, tally, request)
 

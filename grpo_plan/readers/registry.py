@@ -8,7 +8,12 @@ from importlib import import_module
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.source import Candidate, Format
 
-MODULES = ("verl", "trl", "ms_swift")
+MODULES = tuple(
+    (
+        "verl trl ms_swift nemo_rl skyrl slime roll tinker open_instruct verifiers verifiers_v0 inspect_ai lm_eval "
+        "lighteval code_evals solve_rate_sets trainer_state tensorboard mlflow wandb_runs metrics"
+    ).split()
+)
 TABLE = "table"  # the name of what is no tool's own format: any table with usual column names
 
 

@@ -15,7 +15,17 @@ from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, Tally
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.values import NotAReward, distinct, matches, number_of, rewards_of, shown, text_of, texts_of
+from grpo_plan.readers.values import (
+    NotAReward,
+    distinct,
+    matches,
+    number_of,
+    numbers_of,
+    rewards_of,
+    shown,
+    text_of,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,12 +42,16 @@ class RolloutSink:
     scoring failed) are needed. These are understood if given: ``stratum``, ``temperature``, ``response_tokens``,
     ``policy``, ``step`` (of training), ``group`` (what was sampled together for one prompt; needed for dead groups),
     ``split`` (``train`` or ``eval``). Any further column can be filtered by.
+
+    A reader sets ``filtered`` before it adds rows, or, where only the rows themselves can tell, ``groups_apart`` before
+    and ``filtered`` after them (`grpo_plan.readers.survivors.judge`).
     """
 
     tally: Tally
     request: ReadRequest
     format: str
     groups: GroupTable | None = None
+    groups_apart: bool = False
     filtered: str | None = None
     weak_prior: str | None = None
     files: int = 0
@@ -80,15 +94,22 @@ class RolloutSink:
         for role in ("session", "text"):
             if (name := self.request.given.get(role)) is not None:
                 counted[role] = columns[name] if name in columns else self._missing(name, role, columns)
-        if self.filtered is not None and "group" in columns:  # what was dropped are groups: count each apart
-            prompts = texts_of(columns["prompt"])
-            counted["prompt"] = [
-                None if p is None else f"{p}{SEPARATOR}{g}" for p, g in zip(prompts, columns["group"], strict=True)
+        observer, observed = self.tally.observer, counted
+        if (self.filtered is not None or self.groups_apart) and "group" in columns:  # dropped were groups
+            prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))
+            apart = [
+                None if p is None else f"{p}{SEPARATOR}{step}{SEPARATOR}{group}"
+                for p, step, group in zip(prompts, steps, columns["group"], strict=True)
             ]
+            counted, self.tally.observer = counted | {"prompt": apart}, None
         names = {role: role for role in counted if role != "reward"}
         roles = ColumnMap(shape="long", reward=reward_name, **names)
         self.tally.policy_column = self.tally.policy_column or "policy"
         count_columns(counted, roles, self.request.options, where, self.tally)
+        if self.tally.observer is not observer:  # it looks at prompts, not at groups
+            self.tally.observer = observer
+            if observer is not None and self.tally.odd is None:
+                observer(observed, roles, self.request.options, where, self.tally)
 
     def add_counts(self, columns: Mapping[str, Sequence[Any]], place: Place, *, k_name: str = "k") -> None:
         """Take a batch with one row a prompt: ``prompt``, ``n``, ``k``, and those that `add` understands."""
@@ -105,7 +126,8 @@ class RolloutSink:
         counted = {name: columns[name] for name in COUNTED if name in columns}
         roles = ColumnMap(shape="wide", **{role: role for role in counted if role != "k"}, k=k_name)
         self.tally.policy_column = self.tally.policy_column or "policy"
-        count_columns(counted, roles, self.request.options, where, self.tally)
+        options = replace(self.request.options, rollouts_per_prompt=None)  # the reader says how many
+        count_columns(counted, roles, options, where, self.tally)
 
     def provenance(self) -> Provenance:
         """What was read."""
@@ -178,7 +200,7 @@ class GroupTable:
             ) from None
         rewards = np.where(np.isfinite(rewards), rewards, np.nan)
         size = len(rewards)
-        steps = [-1 if (x := number_of(v)) is None else int(x) for v in columns.get("step", [None] * size)]
+        steps = np.nan_to_num(numbers_of(columns.get("step", [None] * size)), nan=-1.0).astype(np.int64)
         frame = pl.DataFrame(
             {
                 "group": pl.Series([text_of(v) or "" for v in columns["group"]], dtype=pl.String),
@@ -225,6 +247,11 @@ def without_groups(prompts: Sequence[str]) -> list[str]:
 
 def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     """The Pilot of what a sink took in."""
+    if sink.groups_apart and sink.filtered is None:  # no group is missing: count by prompt
+        import polars as pl
+
+        bare_name = pl.col("prompt").str.splitn(SEPARATOR, 2).struct.field("field_0").alias("prompt")
+        sink.tally.parts = [part.with_columns(bare_name) for part in sink.tally.parts]
     pilot = sink.tally.pilot(name)
     names = pilot.prompt_id
     if sink.filtered is not None and names is not None:

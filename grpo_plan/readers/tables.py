@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
-from grpo_plan.readers.columns import ColumnMap, Sample, find_columns
+from grpo_plan.readers.columns import ColumnMap, RatesAlone, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed
 from grpo_plan.readers.jsonlines import (
@@ -19,6 +19,7 @@ from grpo_plan.readers.jsonlines import (
     read_json_lines,
     sample_of,
 )
+from grpo_plan.readers.rates import RateReading, beyond_one
 from grpo_plan.readers.values import distinct
 
 
@@ -85,6 +86,13 @@ def _count_json(
 def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> ColumnMap:
     """Find the columns, and keep what was noticed."""
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
+    rates = roles.pass_rate or roles.fail_rate
+    if rates is not None and options.rate_column is None and options.rates == RateReading():
+        if roles.fail_rate is not None or any(beyond_one(v) for v in sample.columns[rates]):
+            raise RatesAlone(
+                f"{sample.name}: {rates} may hold percentages or rates of failures, which a look at all of it would "
+                "tell. Give a file, or pass rates from 0 to 1."
+            )
     tally.notes.extend(notes)
     if options.pass_threshold is not None and roles.shape == "wide":
         tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")

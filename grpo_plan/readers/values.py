@@ -126,6 +126,14 @@ def text_of(value: object) -> str | None:
     return str(value)
 
 
+def from_plain(value: Mapping[str, Any], kind: Any) -> Any:
+    """An object of plain values as a struct; raw fields take it through JSON, where NaN and Infinity become null."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return msgspec.json.decode(msgspec.json.encode(value), type=kind)
+
+
 def writable(texts: Sequence[str | None]) -> list[str | None]:
     """Texts that UTF-8 can hold: lone surrogates are written as escapes."""
     return [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]

@@ -22,11 +22,11 @@ from grpo_plan.readers.formats._logged import (
     rewards_asked,
 )
 from grpo_plan.readers.formats._run_facts import facts_of
-from grpo_plan.readers.formats._survivors import UNLIKELY, chance_of_no_dead_group
 from grpo_plan.readers.jsonlines import MAX_LINE_BYTES, RowShape, read_blocks, read_json_lines
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
+from grpo_plan.readers.survivors import RARE, chance_of_no_dead_rewards
 from grpo_plan.readers.values import shown
 
 FIRST = ["step", "prompt", "completion"]
@@ -133,12 +133,12 @@ def _filtered(run: LoggedRun, groups: Sequence[NDArray[np.float64]]) -> str | No
     setting = run.facts.config.get("dynamic_sample")
     if setting is not None:
         return f"dynamic_sample of {run.facts.config_file}: dead groups were sampled again" if setting else None
-    chance = chance_of_no_dead_group(groups)
-    if chance is None or chance > UNLIKELY:
+    chance = chance_of_no_dead_rewards(groups)
+    if chance is None or chance > RARE:
         return None
     return (
-        f"no group of {len(groups)} is dead, which has a chance of {chance:.1g} if all are kept: dynamic_sample leaves "
-        "survivors only"
+        f"no group of {len(groups)} is dead, which has a chance below {chance:.1g} if all are kept: dynamic_sample "
+        "leaves survivors only"
     )
 
 

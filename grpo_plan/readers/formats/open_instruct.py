@@ -1,0 +1,131 @@
+"""open-instruct: saved rollouts, from which groups without variance are missing unless a setting says otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.candidates import look
+from grpo_plan.readers.files import InputFile
+from grpo_plan.readers.formats._dumps import (
+    Raw,
+    add,
+    asked,
+    batches,
+    distinct,
+    note_cut_off,
+    peek,
+    reward_name,
+    reward_weights,
+    rewards,
+    runs_of,
+    usable,
+)
+from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.source import Candidate, Evidence, Format
+from grpo_plan.readers.survivors import judge
+from grpo_plan.readers.values import shown
+
+OWN = ("step", "prompt_idx", "reward", "finish_reason", "dataset")
+TOKENS = ("prompt_tokens", "response_tokens")
+SHARD = "_rollouts_"
+FILTER = "filter_zero_std_samples"
+
+
+def _is_dump(candidate: Candidate) -> bool:
+    if candidate.kind != "jsonl" or not candidate.every_row_has(*OWN, *TOKENS, "sample_idx", "advantage"):
+        return False
+    return all(isinstance(row["prompt_tokens"], list) for row in candidate.rows)
+
+
+def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
+    """Rows of all shards: a group is a prompt_idx of a step; a prompt is told by its tokens."""
+    files = distinct(files, sink)
+    sink.groups_apart = True
+    seen = peek(files)
+    weights = reward_weights("reward", (), sink, files[0].name)
+    named = asked(sink, seen, files[0].name)
+    fields = dict.fromkeys((*OWN, *named.values()), Any) | dict.fromkeys(TOKENS, Raw)
+    runs = {file.name: os.path.basename(file.name).partition(SHARD)[0] for file in files}
+    prefixes = {name: folder + (f"{runs[name]} " if len(set(runs.values())) > 1 else "")
+                for name, folder in runs_of(files, sink).items()}  # fmt: skip
+    models = {name: _model(file, runs[name]) for name, file in ((f.name, f) for f in files)}
+    sink.note("prompts are named by a hash of their tokens.")
+    cut = 0
+    for file in files:
+        for found in batches(file, fields, sink):
+            batch = usable(found, sink, partial(_fault, found.fields))
+            stopped = [reason == "length" for reason in batch.fields["finish_reason"]]
+            cut += sum(stopped)
+            own: dict[str, Sequence[Any]] = {
+                "prompt": [_name_of(tokens) for tokens in batch.fields["prompt_tokens"]],
+                "group": [f"{prefixes[file.name]}{idx}" for idx in batch.fields["prompt_idx"]],
+                "step": batch.fields["step"],
+                "reward": rewards(batch, weights),
+                "response_tokens": [_length_of(tokens) for tokens in batch.fields["response_tokens"]],
+                "stratum": [d[0] if isinstance(d, list) and len(d) == 1 else d for d in batch.fields["dataset"]],
+                "truncated": stopped,
+            }
+            if models[file.name] is not None:
+                own["policy"] = [models[file.name]] * batch.size
+            add(sink, batch, own, named, reward_name(weights))
+    note_cut_off(sink, cut)
+    judge(sink, FILTER, by_default=True)
+
+
+def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
+    for name in ("step", "prompt_idx"):
+        if not isinstance(fields[name][i], int):
+            return f"{name} must be a whole number; got {shown([fields[name][i]])}"
+    if not bytes(fields["prompt_tokens"][i]).startswith(b"["):
+        return f"prompt_tokens must be a list; got {shown([bytes(fields['prompt_tokens'][i]).decode() or None])}"
+    return None
+
+
+def _name_of(tokens: Raw) -> str:
+    return blake2b(bytes(tokens).replace(b" ", b""), digest_size=8).hexdigest()
+
+
+def _length_of(tokens: Raw) -> int | None:
+    raw = bytes(tokens).strip()
+    if not raw.startswith(b"["):
+        return None
+    return 0 if not raw.strip(b"[] ") else raw.count(b",") + 1
+
+
+def _model(file: InputFile, run: str) -> str | None:
+    """Name of the model, from the metadata that lie beside the shards of a run."""
+    beside = Path(file.name).with_name(f"{run}_metadata.jsonl")
+    if SHARD not in file.name or not beside.is_file():
+        return None
+    try:
+        rows = look(InputFile(name=str(beside), path=beside)).rows
+    except PilotFormatError:
+        return None
+    name = rows[0].get("model_name") if rows else None
+    return name if isinstance(name, str) and name else None
+
+
+FORMATS = (
+    Format(
+        name="open-instruct",
+        tool="open-instruct, --save_traces",
+        files="<rollouts_save_path>/<run>_rollouts_<shard>.jsonl, with <run>_metadata.jsonl",
+        reads="reward by prompt tokens, step, dataset as stratum, length and truncation; model from the metadata",
+        evidence=Evidence.SOURCE,
+        versions="of August 2026",
+        limits=(
+            "by default only groups whose rewards differ are saved (filter_zero_std_samples)",
+            "a verified answer has reward 10 by default: give --pass-threshold 10",
+            "prompts are hashes of their tokens; the temperature is not in the file",
+        ),
+        looks_like=_is_dump,
+        pilot=_read,
+    ),
+)
