@@ -24,7 +24,6 @@ from scipy.special import betaln
 from grpo_plan import symbolic as eq
 from grpo_plan.fitting import fit_pass_rates, functionals, truncated_limits
 from grpo_plan.fitting.identified import range_at
-from grpo_plan.fitting.tilted import fit_tilted
 from grpo_plan.fitting.truncated import Survivors, survivor_chance
 from grpo_plan.fitting.truncated_fit import TruncatedFit, contradiction
 from grpo_plan.fitting.truncated_limits import SurvivorLimits
@@ -301,7 +300,7 @@ def test_contradiction_is_a_likelihood_ratio() -> None:
 
 
 def test_truncated_beta_fit_is_the_maximum_of_its_likelihood() -> None:
-    """Mutants: no weight m_n; F's masses left those of H."""
+    """Mutants: no weight m_n; F's masses left those of H; priors of another width, or none. The maximum is penalised."""
     survivors = Survivors(group_size=8, counts=np.array(VISIT))
 
     def loss(x: Floats) -> float:
@@ -310,11 +309,14 @@ def test_truncated_beta_fit_is_the_maximum_of_its_likelihood() -> None:
         law = np.exp([betaln(a + i, b + 8 - i) - betaln(a, b) for i in k]) * [math.comb(8, i) for i in k]
         return -float(np.array(VISIT) @ np.log(law[1:-1] / law[1:-1].sum()))
 
-    best = minimize(loss, np.log([0.3, 0.5]), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10})
+    def penalised(x: Floats) -> float:
+        return loss(x) + 0.5 * float(x @ x) / 2.0**2
+
+    best = minimize(penalised, np.log([0.3, 0.5]), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10})
     a, b = np.exp(best.x)
     parameters = truncated(VISIT).parameters
     assert (parameters["a"], parameters["b"]) == pytest.approx((a, b), rel=2e-4)
-    assert parameters["log_likelihood"] == pytest.approx(-best.fun, abs=1e-5)
+    assert parameters["log_likelihood"] == pytest.approx(-loss(best.x), abs=1e-3)
     plain = survivors.average.fits[0]
     grid = survivors.average.grid
     dead = functionals.dead(8).phi(grid.passing, grid.failing)
@@ -362,4 +364,14 @@ def test_standard_error_is_the_delta_method_of_the_full_density() -> None:
         slopes.append((ends[0] - ends[1]) / 2e-4)
     slope = np.array(slopes)
     assert fit.mean(dead)[1] == pytest.approx(math.sqrt(slope @ fit.covariance @ slope), rel=1e-4)
-    assert fit_tilted(grid, np.zeros(0), fit.parameters) is not None
+
+
+def test_evidence_holds_the_prior_of_the_shapes() -> None:
+    """Mutant: the density of the prior at the fit left out of the evidence."""
+    survivors = Survivors(group_size=8, counts=np.array(VISIT))
+    fit = survivors.average.fits[0]
+    _, log_determinant = np.linalg.slogdet(fit.covariance)
+    prior = -0.5 * 0.25 * float(fit.parameters @ fit.parameters)
+    constant = float(survivors.average.grid.prompts @ survivors.average.grid.log_scale)
+    wanted = fit.log_likelihood - constant + prior + 0.5 * float(log_determinant)
+    assert fit.log_evidence == pytest.approx(wanted, rel=1e-12)

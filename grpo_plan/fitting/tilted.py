@@ -35,6 +35,7 @@ class LogitGrid:
         log_scale: Log of that constant with the binomial coefficient, shape (R,).
         prompts: Prompts in each row, shape (R,); rows of unseen k have 0.
         of_size: Prompts of that n, shape (R,), where every k of each n has a row; else None.
+        shape_precision: Of normal priors of log a and log b around 0; 0 for flat ones.
         log_weight: Log of what multiplies every density, shape (m,), or None for 1. It must fall like p and 1 - p at
             the ends of the grid, so that what lies beyond is below rounding (theory.md, eq. 76).
     """
@@ -48,6 +49,7 @@ class LogitGrid:
     prompts: Floats
     of_size: Floats | None
     log_weight: Floats | None = None
+    shape_precision: float = 0.0
 
     @classmethod
     def of(cls, cells: PilotHistogram | Cells, degree: int) -> LogitGrid:
@@ -148,7 +150,7 @@ def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:
     """
     degree = precisions.size
     size = 2 + degree
-    penalty = np.concatenate([[0.0, 0.0], precisions])
+    penalty = np.concatenate([np.full(2, grid.shape_precision), precisions])
     low = np.concatenate([np.full(2, LOG_SHAPE_LIMITS[0]), np.full(degree, -TILT_LIMIT)])
     high = np.concatenate([np.full(2, LOG_SHAPE_LIMITS[1]), np.full(degree, TILT_LIMIT)])
     seen = grid.prompts > 0.0
@@ -198,6 +200,7 @@ def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:
     log_likelihood = float(prompts @ np.log(cells[seen]))
     _, log_determinant = np.linalg.slogdet(covariance)
     evidence = log_likelihood + 0.5 * float(log_determinant)
+    evidence -= 0.5 * grid.shape_precision * float(t[:2] @ t[:2])
     if degree:
         evidence += 0.5 * (float(np.log(precisions).sum()) - float(precisions @ t[2:] ** 2))
     return TiltedFit(

@@ -22,6 +22,7 @@ from grpo_plan.passrates.beta import BetaPassRates
 from grpo_plan.pilot import PilotHistogram
 
 Floats = NDArray[np.float64]
+SHAPE_PRECISION = 0.25  # of log a and log b where dead groups are unknown: a factor of 7 is one standard deviation
 START_CORRELATION = 0.3  # of the Beta from which the search starts
 
 
@@ -116,6 +117,7 @@ class Survivors:
             prompts=prompts,
             of_size=np.full(prompts.size, float(self.total)) if every else None,
             log_weight=log_weight,
+            shape_precision=0.0 if self.dropped is not None else SHAPE_PRECISION,
         )
         mean = float(self.counts @ np.arange(1, n)) / (n * self.groups)
         fits = average_on(grid, BetaPassRates(mean=mean, correlation=START_CORRELATION))
