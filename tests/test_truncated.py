@@ -211,6 +211,21 @@ def test_both_numbers_make_the_pilot_ordinary(counts: list[int], fails: int, pas
         assert mine.all_pass_interval == theirs.all_pass_interval
 
 
+def test_histograms_are_fitted_as_their_prompts_are() -> None:
+    cells = Pilot.from_histogram(8, range(1, 8), ALL[1:-1], provenance=SEEN)
+    for options in ({"truncated": True}, {"dropped_groups": 531}, {"dropped_groups": (439, 92)}):
+        mine, theirs = (fit_pass_rates(pilot, **options).dead(8) for pilot in (cells, EXAMPLE))
+        assert (mine.value, mine.interval) == (theirs.value, theirs.interval)
+    many = fit_pass_rates(cells, dropped_groups=(10**9, 10**9))
+    assert many.pilot.prompts == 2 * 10**9 + 678
+    some = Pilot.from_histogram([8, 8, 7], [3, 5, 2], [1500, 500, 30], provenance=SEEN)
+    assert fit_pass_rates(some, dropped_groups=40).pilot.dropped == {OTHER_SIZES: 30}
+    with pytest.raises(PilotError, match="2,000 of 8, 300 of 7"):
+        fit_pass_rates(Pilot.from_histogram([8, 8, 7], [3, 5, 2], [1500, 500, 300]), dropped_groups=40)
+    with pytest.raises(PilotError, match="got 40 with no pass and 9 with all passes among 99"):
+        fit_pass_rates(Pilot.from_histogram(8, [0, 4, 8], [40, 50, 9]), truncated=True)
+
+
 def test_a_restored_pilot_keeps_what_is_known_of_its_rows() -> None:
     lengths = np.linspace(50, 90, EXAMPLE.prompts)
     pilot = survivors_of(ALL[1:-1], response_tokens=lengths, prompt_id=range(EXAMPLE.prompts), provenance=SEEN)

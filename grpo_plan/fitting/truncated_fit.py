@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._pooling import PER_PROMPT
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.estimates import Estimate, Limits
@@ -23,7 +24,7 @@ from grpo_plan.fitting.thresholds import chi_square_quantile
 from grpo_plan.fitting.truncated import Survivors
 from grpo_plan.fitting.truncated_limits import CountedDeadLimits, CountedDeadPoints, SurvivorLimits, SurvivorPoints
 from grpo_plan.fitting.uncertainty import Uncertainty
-from grpo_plan.pilot import PER_PROMPT, Pilot, PilotHistogram
+from grpo_plan.pilot import Pilot, PilotHistogram
 
 FAMILIES = ("auto", "beta", "tilted-beta")
 MIN_GROUPS = 30
@@ -31,6 +32,8 @@ LEAST_SHARE = 0.5  # of the groups that have the full size; fewer look like merg
 COUNTED_SHARE = 0.98  # the same where dropped groups are counted: they are all taken to have the full size
 MIXED_FIT = 0.999  # level at which the mixed groups must be those of some distribution, for them to look filtered
 WRONG_COUNT = 10.8  # likelihood ratio above which the number of dropped groups contradicts the mixed ones (0.1 %)
+MOST_ROWS = 1_000_000  # dead groups up to which a pilot with lengths gets a row for each
+LENGTHS = ("response_tokens", "pass_tokens", "fail_tokens")
 OTHER_SIZES = "prompts_of_other_group_sizes"
 
 DroppedGroups = int | tuple[int, int] | Mapping[str, int]
@@ -138,7 +141,8 @@ def fit_truncated(pilot: Pilot, dropped: int | None, family: str, population: st
             "which prompts are missing is unknown."
         )
     kept, size = mixed_groups(pilot, LEAST_SHARE if dropped is None else COUNTED_SHARE)
-    counts = np.bincount(kept.successes, minlength=size)[1:size].astype(np.int64)
+    cells, counts = kept.histogram(), np.zeros(size - 1, dtype=np.int64)
+    counts[cells.successes - 1] = cells.prompts
     survivors = Survivors(group_size=size, counts=counts, dropped=dropped)
     passes = 0
     if dropped and survivors.shape_known:
@@ -183,8 +187,8 @@ def mixed_groups(pilot: Pilot, least_share: float) -> tuple[Pilot, int]:
     Raises:
         PilotError: Dead groups among the rows, merged visits, or no common size.
     """
-    n, k = pilot.rollouts, pilot.successes
-    fails, passes = int((k == 0).sum()), int((k == n).sum())
+    n, k, count = pilot.rollouts, pilot.successes, pilot.prompts_per_row
+    fails, passes = int(count[k == 0].sum()), int(count[k == n].sum())
     if fails or passes:
         found = f"got {fails:,} with no pass and {passes:,} with all passes among {pilot.prompts:,}"
         if pilot.filtered is not None:
@@ -200,11 +204,12 @@ def mixed_groups(pilot: Pilot, least_share: float) -> tuple[Pilot, int]:
     size = int(n.max()) if known is None else known[1]
     wanted = "one size" if known is None else f"size {size}"
     full = n == size
-    if int(n.max()) > size or float(full.mean()) < least_share:
-        sizes, groups = np.unique(n, return_counts=True)
-        shown = ", ".join(f"{c:,} of {s}" for s, c in sorted(zip(sizes, groups, strict=True), key=lambda x: -x[1])[:4])
+    if int(n.max()) > size or int(count[full].sum()) < least_share * pilot.prompts:
+        groups = {int(s): int(count[n == s].sum()) for s in np.unique(n)}
+        most = sorted(groups.items(), key=lambda item: -item[1])[:4]
+        shown = ", ".join(f"{number:,} of {s}" for s, number in most)
         raise PilotError(
-            f"A truncated fit needs one row for each group, all of {wanted}; got rows of {len(sizes)} sizes ({shown} "
+            f"A truncated fit needs one row for each group, all of {wanted}; got rows of {len(groups)} sizes ({shown} "
             "rollouts). Keep one visit of each prompt, or groups of one size, with --where."
         )
     if size < 2:
@@ -219,38 +224,38 @@ def restored(pilot: Pilot, all_fail: int, all_pass: int) -> Pilot:
         PilotError: As `mixed_groups`.
     """
     kept, size = mixed_groups(pilot, COUNTED_SHARE)
-    more = all_fail + all_pass
-    lengths = {
-        name: np.concatenate([column, np.full(more, np.nan)])
-        for name in ("response_tokens", "pass_tokens", "fail_tokens")
-        if (column := getattr(kept, name)) is not None
-    }
-    temperature = kept.temperatures
     added = f"added as given: {all_fail:,} all-fail and {all_pass:,} all-pass groups that the source dropped."
+    about: dict[str, Any] = {
+        "temperature": kept.temperatures[0] if kept.temperatures else None,
+        "dropped": kept.dropped,
+        "notes": (*kept.notes, added),
+        "provenance": replace(kept.provenance, filtered=None),
+    }
+    lengths = {name: column for name in LENGTHS if (column := getattr(kept, name)) is not None}
+    if not lengths or all_fail + all_pass > MOST_ROWS:
+        cells = kept.histogram()
+        return Pilot.from_histogram(
+            size,
+            np.concatenate([cells.successes, [0, size]]),
+            np.concatenate([cells.prompts, [all_fail, all_pass]]),
+            **about,
+        )
+    unknown = np.full(all_fail + all_pass, np.nan)
+    about |= {name: np.concatenate([column, unknown]) for name, column in lengths.items()}
     return Pilot.from_counts(
         np.concatenate([kept.successes, np.zeros(all_fail, np.int64), np.full(all_pass, size)]),
         size,
-        temperature=temperature[0] if temperature else None,
-        dropped=kept.dropped,
-        notes=(*kept.notes, added),
-        provenance=replace(kept.provenance, filtered=None),
-        **lengths,
+        **about,
     )
 
 
 def _rows(pilot: Pilot, keep: NDArray[np.bool_]) -> Pilot:
     if keep.all():
         return pilot
-    columns = {name: column[keep] for name in PER_PROMPT if (column := getattr(pilot, name)) is not None}
-    dropped = dict(pilot.dropped) | {OTHER_SIZES: int((~keep).sum())}
-    return Pilot.from_counts(
-        pilot.successes[keep],
-        pilot.rollouts[keep],
-        dropped=dropped,
-        notes=pilot.notes,
-        provenance=pilot.provenance,
-        **columns,
-    )
+    columns = ("successes", "rollouts", "prompt_count", *PER_PROMPT)
+    left = {name: column[keep] for name in columns if (column := getattr(pilot, name)) is not None}
+    others = int(pilot.prompts_per_row[~keep].sum())
+    return replace(pilot, dropped=dict(pilot.dropped) | {OTHER_SIZES: others}, **left)
 
 
 def _statuses(survivors: Survivors) -> tuple[FitStatus, ...]:
