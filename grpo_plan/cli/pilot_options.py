@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from glob import glob
 from pathlib import Path
@@ -18,6 +18,7 @@ from grpo_plan.cli.common import OutputFormat, count_option, parse_whole, tell
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
+    from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.pilot import Pilot
     from grpo_plan.readers.independence_reader import IndependenceReport
 
@@ -36,11 +37,30 @@ InputFormat = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotRequest:
-    """A pilot to read, as asked for on the command line."""
+    """A pilot to read, as asked for on the command line, and what it lacks.
+
+    Attributes:
+        sources: Files, globs, folders or -.
+        options: How to read them, as `read_pilot` takes it.
+        missing: What `fit_pass_rates` is told of dead groups that the source dropped.
+        names_source: Whether the answer itself says what was read.
+    """
 
     sources: list[str]
     options: dict[str, Any]
-    names_source: bool = False  # whether the answer itself says what was read
+    missing: dict[str, Any] = field(default_factory=dict)
+    names_source: bool = False
+
+    def fit(self, pilot: Pilot, **options: Any) -> PassRateFit:
+        """Fit a pilot of this request, for dead groups that it lacks if so asked."""
+        from grpo_plan.fitting.fit import fit_pass_rates
+
+        return fit_pass_rates(pilot, **options, **self.missing)
+
+    def refuse_missing(self, command: str, why: str) -> None:
+        """One line where a command cannot do without the dead groups."""
+        if self.missing:
+            raise DomainError(f"{command} cannot take --truncated or --dropped-groups: {why}")
 
     def holds(self, target: Path) -> bool:
         """Whether a path is one of the inputs, under whatever name."""
@@ -135,6 +155,13 @@ def _pilot_options(
     policy_steps: Annotated[
         str | None, typer.Option(metavar="A:B", help="Training steps to keep, first and last; A: keeps all from A.")
     ] = None,
+    truncated: Annotated[
+        bool, typer.Option("--truncated", help="The source kept only groups with mixed rewards, one row each.")
+    ] = False,
+    dropped_groups: Annotated[
+        str | None,
+        typer.Option(metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated."),
+    ] = None,
     weak_prior: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
     ] = None,
@@ -161,7 +188,10 @@ def _pilot_options(
         "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
         "prompt_count": prompt_count_column,
     }  # fmt: skip
-    return PilotRequest(sources=pilot or [], options=options)
+    missing: dict[str, Any] = {}
+    if truncated or dropped_groups is not None:
+        missing = {"truncated": True, "dropped_groups": parse_dropped_groups(dropped_groups)}
+    return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 
 def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Callable[..., None]:
@@ -235,6 +265,34 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if low > high:
         raise DomainError(f"--policy-steps must be A:B with A at most B, e.g. 90:100; got {text!r}.")
     return low, high
+
+
+def parse_dropped_groups(text: str | None) -> int | tuple[int, int] | None:
+    """``531``, or ``439,92``: all-fail and all-pass.
+
+    >>> parse_dropped_groups("531"), parse_dropped_groups("439, 92")
+    (531, (439, 92))
+    """
+    if text is None:
+        return None
+    parts = text.split(",")
+    try:
+        numbers = [parse_whole(part, "") for part in parts]
+    except DomainError:
+        numbers = []
+    if (
+        len(numbers) not in (1, 2)
+        or min(numbers) < 0
+        or (len(parts) == 2 and len(parts[1]) == 3 and parts[1][0] == "0")
+    ):
+        raise DomainError(
+            f"--dropped-groups must be one whole number, e.g. 531, or two, all-fail and all-pass, e.g. 439,92; got "
+            f"{text!r}."
+        )
+    if len(numbers) == 1:
+        return numbers[0]
+    tell(f"dropped groups: {numbers[0]:,} all-fail and {numbers[1]:,} all-pass.")
+    return numbers[0], numbers[1]
 
 
 class _Progress:
