@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._pooling import PER_PROMPT
+from grpo_plan._pooling import LENGTHS, PER_PROMPT
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.estimates import Estimate, Limits
@@ -33,7 +33,6 @@ COUNTED_SHARE = 0.98  # the same where dropped groups are counted: they are all 
 MIXED_FIT = 0.999  # level at which the mixed groups must be those of some distribution, for them to look filtered
 WRONG_COUNT = 10.8  # likelihood ratio above which the number of dropped groups contradicts the mixed ones (0.1 %)
 MOST_ROWS = 1_000_000  # dead groups up to which a pilot with lengths gets a row for each
-LENGTHS = ("response_tokens", "pass_tokens", "fail_tokens")
 OTHER_SIZES = "prompts_of_other_group_sizes"
 
 DroppedGroups = int | tuple[int, int] | Mapping[str, int]
