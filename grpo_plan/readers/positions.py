@@ -21,7 +21,7 @@ def nonzero(found: NDArray[Any]) -> NDArray[np.intp]:
     """Offsets of what is not zero, of one byte each; for arrays that are mostly zero."""
     whole = found.size // 8 * 8
     eights = found[:whole].view(np.uint64)
-    at = np.flatnonzero(eights)
+    at = np.flatnonzero(eights != 0)
     row, column = np.nonzero(found[:whole].reshape(-1, 8)[at])
     return np.concatenate([at[row] * 8 + column, whole + np.flatnonzero(found[whole:])])
 
