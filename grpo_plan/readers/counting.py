@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.errors import PilotError, PilotFormatError
+from grpo_plan.errors import PilotError, PilotFormatError, sentences
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT, Pilot
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.rates import NotARate, RateColumn, RateReading
@@ -24,8 +24,7 @@ from grpo_plan.readers.values import (
     numbers_of,
     rewards_of,
     shown,
-    texts_of,
-    writable,
+    text_series,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class Tally:
             pass_tokens=lengths["pass_tokens"],
             fail_tokens=lengths["fail_tokens"],
             dropped=dict(self.dropped),
-            notes=tuple(notes),
+            notes=sentences(*notes),
         )
 
     def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
@@ -362,13 +361,7 @@ def _successes(value: object, total: int, place: Callable[[], str], name: str, r
 
 
 def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:
-    import polars as pl
-
-    texts = [None] * size if values is None else texts_of(values)
-    try:
-        return pl.Series(texts, dtype=pl.String)
-    except UnicodeEncodeError:
-        return pl.Series(writable(texts), dtype=pl.String)
+    return text_series([None] * size if values is None else values)
 
 
 def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:

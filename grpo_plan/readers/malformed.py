@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.values import from_plain
 
 
 def malformed(line: bytes, place: str, decoder: msgspec.json.Decoder[Any]) -> PilotFormatError:
@@ -23,9 +24,9 @@ def _reason(line: bytes, decoder: msgspec.json.Decoder[Any]) -> str:
     except UnicodeDecodeError:
         return "is not UTF-8"
     try:
-        value = json.loads(line)
+        value = json.loads(line)  # of too many digits: a ValueError
         if isinstance(value, dict):
-            msgspec.convert(value, decoder.type)
+            from_plain(value, decoder.type)
     except msgspec.ValidationError as error:
         return f"a field is of another type than it should be ({str(error).rstrip('.')})"
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -14,6 +15,7 @@ MODULES = tuple(
         "lighteval code_evals solve_rate_sets"
     ).split()
 )
+FEWEST_ROWS = 3  # of which most can be told from all
 TABLE = "table"  # the name of what is no tool's own format: any table with usual column names
 
 
@@ -39,8 +41,31 @@ def format_named(name: str) -> Format | None:
 
 
 def recognised(candidate: Candidate, want: str) -> Format | None:
-    """The first format that a candidate looks like and that gives what is wanted (``pilot`` or ``run``)."""
-    for found in formats():
-        if getattr(found, want) is not None and found.looks_like(candidate):
-            return found
+    """The first format that a candidate looks like and that gives what is wanted (``pilot`` or ``run``).
+
+    Where no format fits all of its rows, one that fits most of them is taken: its reader says what is wrong with the
+    others, while the general reader would take the rows for something else.
+    """
+    wanted = [found for found in formats() if getattr(found, want) is not None]
+    for fits in (_fits, _fits_most_rows):
+        for found in wanted:
+            if fits(found, candidate):
+                return found
     return None
+
+
+def is_of(found: Format, candidate: Candidate) -> bool:
+    """Whether a candidate looks like a format, by all of its rows or by most."""
+    return _fits(found, candidate) or _fits_most_rows(found, candidate)
+
+
+def _fits(found: Format, candidate: Candidate) -> bool:
+    return found.looks_like(candidate)
+
+
+def _fits_most_rows(found: Format, candidate: Candidate) -> bool:
+    rows = candidate.rows
+    if len(rows) < FEWEST_ROWS:
+        return False
+    alone = (replace(candidate, rows=[row], columns=dict.fromkeys(row, "")) for row in rows)
+    return 2 * sum(found.looks_like(one) for one in alone) > len(rows)

@@ -16,7 +16,7 @@ from grpo_plan.readers.counting import Place
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.sink import RolloutSink
-from grpo_plan.readers.values import shown
+from grpo_plan.readers.values import is_whole, shown
 
 OPTIONS = {
     "prompt": "--prompt-column",
@@ -131,6 +131,11 @@ def usable(batch: Batch, sink: RolloutSink, fault: Callable[[int], str | None]) 
                 f"{batch.place(i)}: {why}. Repair the line, or drop such lines with --skip-malformed."
             )
     return batch.only(kept)
+
+
+def not_whole(name: str, value: object) -> str | None:
+    """The fault of a value that must be a whole number of at least 0; None if it is one."""
+    return None if is_whole(value) and value >= 0 else f"{name} must be a whole number; got {shown([value])}"  # type: ignore[operator]
 
 
 def asked(sink: RolloutSink, fields: Iterable[str], where: str, *, groups_known: bool = True) -> dict[str, str]:

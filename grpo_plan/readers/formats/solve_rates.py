@@ -17,7 +17,7 @@ from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.values import is_missing, number_of, shown, text_of
 
-FRACTION = re.compile(r"^\s*(\d+)\s*/\s*(\d+)\s*$")
+FRACTION = re.compile(r"^\s*(\d{1,9})\s*/\s*(\d{1,9})\s*$")
 PROMPTS = ("problem", "question", "prompt", "problem_id")
 STRATA = ("data_source", "source", "task_type", "problem_source", "domain", "topic")
 RATE, FAILS, FAIL_PERCENT, PERCENT, RATIO = "rate", "fails", "fail-percent", "percent", "ratio"
@@ -85,7 +85,7 @@ SETS = {
         model=lambda name: name.removeprefix("solve_rate_"),
     ),
     "intellect-3": RateSet(
-        columns=_matching(r"avg@\d+_.+"), rollouts=lambda name: int(name[4:].partition("_")[0]),
+        columns=_matching(r"avg@\d{1,9}_.+"), rollouts=lambda name: int(name[4:].partition("_")[0]),
         model=lambda name: name.partition("_")[2],
     ),
     "synthetic-2": RateSet(

@@ -209,7 +209,8 @@ def _reward(trace: _Trace, reading: _Reading) -> float | None:
 
 def _is_cut(trace: _Trace) -> bool:
     calls = [call for call in trace.calls or [] if not call.error]
-    return trace.stop_condition in TRUNCATED or bool(calls and calls[-1].finish_reason == "length")
+    stopped = trace.stop_condition
+    return (isinstance(stopped, str) and stopped in TRUNCATED) or bool(calls and calls[-1].finish_reason == "length")
 
 
 def _sum_name(names: Mapping[str, None]) -> str:
