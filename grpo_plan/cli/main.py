@@ -15,13 +15,12 @@ from grpo_plan.errors import GrpoPlanError, one_line
 
 COMMANDS = tuple("example mixed formats fit plan refill temperature mix allocate emit pilot-size plot".split())
 BAD_DATA = 1
-INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 # typer does not export the base of its usage errors; this is it, in every version.
 ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 def main() -> None:
-    """Run the command line and exit: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 130 interrupted."""
+    """Run the command line and exit: 0 answer, 1 bad data, 2 usage, 3 no feasible plan."""
     if sys.stdout is None or sys.stderr is None:
         sys.exit(BAD_DATA)  # nowhere to answer
     for stream in (sys.stdout, sys.stderr):
@@ -36,8 +35,6 @@ def main() -> None:
     except ClickError as error:
         command = arguments[0] if arguments[0] in COMMANDS else ""
         _fail(f"{error.format_message()} See: grpo-plan {command} --help".replace("  ", " "), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted.", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read the answer has had enough
         sys.exit(0)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -24,6 +26,7 @@ PROGRESS_BYTES = 200 << 20
 
 
 MAX_STEP = 2**53
+ENGINE_OUTPUT = 2  # the file number of the standard error stream
 NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 
@@ -60,7 +63,7 @@ class PilotRequest:
         """Read it; what was assumed and what was left out goes to stderr, but for notes that hold ``expected``."""
         from grpo_plan.readers.pilot_reader import read_pilot
 
-        with _Progress(self.sources) as progress:
+        with _engine_apart(), _Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
         self._tell_of(pilot, expected)
         return pilot
@@ -69,7 +72,7 @@ class PilotRequest:
         """Read it and check that the rollouts of a prompt are independent."""
         from grpo_plan.readers.independence_reader import read_independence
 
-        with _Progress(self.sources) as progress:
+        with _engine_apart(), _Progress(self.sources) as progress:
             report = read_independence(
                 self.sources, session=session, text=text, order=order, level=level, progress=progress, **self.options
             )
@@ -213,6 +216,30 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if low > high:
         raise DomainError(f"--policy-steps must be A:B with A at most B, e.g. 90:100; got {text!r}.")
     return low, high
+
+
+@contextmanager
+def _engine_apart() -> Iterator[None]:
+    """What the table engine itself writes to the standard error stream on a damaged file is left out: one line says it.
+
+    Its panics go to file 2 past Python, whose own messages go on to where they went.
+    """
+    own = sys.__stderr__
+    if own is None or sys.stderr is not own or own.fileno() != ENGINE_OUTPUT:
+        yield
+        return
+    with tempfile.TemporaryFile() as held, os.fdopen(os.dup(ENGINE_OUTPUT), "w", errors="backslashreplace") as direct:
+        before, sys.stderr = sys.stderr, direct
+        os.dup2(held.fileno(), ENGINE_OUTPUT)
+        try:
+            yield
+        finally:
+            os.dup2(direct.fileno(), ENGINE_OUTPUT)
+            sys.stderr = before
+            held.seek(0)
+            if (said := held.read()) and b"panicked at" not in said:
+                direct.flush()
+                os.write(ENGINE_OUTPUT, said)
 
 
 class _Progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -189,14 +190,9 @@ def rewards(batch: Batch, weights: Mapping[str, float]) -> list[Any]:
         return batch.fields[next(iter(weights))]
     columns = {name: batch.fields[name] for name in weights}
     return [
-        summed({name: values[i] for name, values in columns.items()}, weights, _place(batch, columns, i))
+        summed({name: values[i] for name, values in columns.items()}, weights, partial(batch.place, i))
         for i in range(batch.size)
     ]
-
-
-def _place(batch: Batch, columns: Mapping[str, Sequence[Any]], i: int) -> str:
-    plain = all(isinstance(values[i], int | float | None) for values in columns.values())
-    return "" if plain else batch.place(i)  # naming a place may read the file again
 
 
 def reward_name(weights: Mapping[str, float]) -> str:

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,12 @@ def _add(log: _Log, name: str, reading: _Reading) -> None:
         "prompt": [text_of(sample.id) for sample in samples],
         "group": [f"{run} {text_of(sample.id)}" for sample in samples],
         "reward": [
-            None if bad else flat.get(only) if only is not None else summed(flat, weights, name)
-            for bad, flat in zip(failed, scores, strict=True)
+            None
+            if bad
+            else flat.get(only)
+            if only is not None
+            else summed(flat, weights, partial(_place, name, sample))
+            for bad, flat, sample in zip(failed, scores, samples, strict=True)
         ],
         "stratum": [text_of(about.get("task"))] * len(samples),
         "policy": [model] * len(samples),
