@@ -228,18 +228,21 @@ def _engine_apart() -> Iterator[None]:
     if own is None or sys.stderr is not own or own.fileno() != ENGINE_OUTPUT:
         yield
         return
-    with tempfile.TemporaryFile() as held, os.fdopen(os.dup(ENGINE_OUTPUT), "w", errors="backslashreplace") as direct:
-        before, sys.stderr = sys.stderr, direct
+    direct = os.fdopen(os.dup(ENGINE_OUTPUT), "w", errors="backslashreplace")
+    sys.stderr = direct
+    with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), ENGINE_OUTPUT)
         try:
             yield
-        finally:
-            os.dup2(direct.fileno(), ENGINE_OUTPUT)
-            sys.stderr = before
-            held.seek(0)
-            if (said := held.read()) and b"panicked at" not in said:
-                direct.flush()
-                os.write(ENGINE_OUTPUT, said)
+        except BaseException:  # the command ends with one line; the engine's threads may still be writing
+            os.dup2(os.open(os.devnull, os.O_WRONLY), ENGINE_OUTPUT)
+            raise
+        os.dup2(direct.fileno(), ENGINE_OUTPUT)
+        held.seek(0)
+        if said := held.read():
+            os.write(ENGINE_OUTPUT, said)
+    direct.close()
+    sys.stderr = own
 
 
 class _Progress:
