@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Names are loaded when first used: importing the package stays cheap.
 _PUBLIC = {
+    "Absent": "quantities",
     "AdaptiveSampling": "batches",
     "Allocation": "planning.allocation",
     "Block": "trainers.base",
@@ -33,6 +34,7 @@ _PUBLIC = {
     "FitStatus": "fitting.status",
     "GradientProbe": "probe",
     "GroupContent": "costs",
+    "GroupLog": "group_log",
     "GrpoPlanError": "errors",
     "Hardware": "trainers.base",
     "IndependenceCheck": "independence",
@@ -53,10 +55,12 @@ _PUBLIC = {
     "PilotSize": "planning.pilot_size",
     "Plan": "planning.plan",
     "PlanFormatError": "errors",
+    "Quantity": "quantities",
     "Refill": "batches",
     "RefillAt": "batches",
     "RefillStatus": "batches",
     "Refilling": "trainers.base",
+    "RunLog": "run_log",
     "SamplingCost": "batches",
     "SequenceCheck": "independence",
     "SolvedDesign": "costs",
@@ -108,8 +112,10 @@ _PUBLIC = {
     "plot_temperature": "plots_temperature",
     "probe_trainer": "probe",
     "rare_mode_miss_probability": "groups",
+    "read_groups": "readers.groups_reader",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "read_run": "readers.run_reader",
     "read_throughput": "readers.throughput_reader",
     "refill": "batches",
     "rollouts_to_first_pass": "planning.first_pass",
@@ -119,6 +125,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "Absent",
     "AdaptiveSampling",
     "Allocation",
     "Block",
@@ -138,6 +145,7 @@ __all__ = [
     "FitStatus",
     "GradientProbe",
     "GroupContent",
+    "GroupLog",
     "GrpoPlanError",
     "Hardware",
     "IndependenceCheck",
@@ -158,10 +166,12 @@ __all__ = [
     "PilotSize",
     "Plan",
     "PlanFormatError",
+    "Quantity",
     "Refill",
     "RefillAt",
     "RefillStatus",
     "Refilling",
+    "RunLog",
     "SamplingCost",
     "SequenceCheck",
     "SolvedDesign",
@@ -214,8 +224,10 @@ __all__ = [
     "plot_temperature",
     "probe_trainer",
     "rare_mode_miss_probability",
+    "read_groups",
     "read_independence",
     "read_pilot",
+    "read_run",
     "read_throughput",
     "refill",
     "rollouts_to_first_pass",
@@ -268,6 +280,7 @@ if TYPE_CHECKING:
     from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.fitting.status import FitStatus
     from grpo_plan.fitting.ustatistics import pass_at_k
+    from grpo_plan.group_log import GroupLog
     from grpo_plan.groups import (
         all_fail_probability,
         all_pass_probability,
@@ -309,9 +322,13 @@ if TYPE_CHECKING:
     from grpo_plan.plots_plan import plot_effective_batch, plot_frontier
     from grpo_plan.plots_temperature import plot_temperature
     from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
+    from grpo_plan.quantities import Absent, Quantity
+    from grpo_plan.readers.groups_reader import read_groups
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
+    from grpo_plan.readers.run_reader import read_run
     from grpo_plan.readers.throughput_reader import read_throughput
+    from grpo_plan.run_log import RunLog
     from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grpo_plan._validate import as_float_array
-from grpo_plan.errors import DomainError, PilotError
-from grpo_plan.provenance import Provenance
+from grpo_plan._pooling import PER_PROMPT, pooled, refuse_other_policies, summed
+from grpo_plan._rows import MAX_ROLLOUTS_PER_PROMPT as MAX_ROLLOUTS_PER_PROMPT
+from grpo_plan._rows import counts_of, labels_of, lengths_of, numbers_of, passes_and_rollouts
+from grpo_plan.errors import PilotError
+from grpo_plan.provenance import Provenance, merged
 
 DENSE_CELLS = 4_000_000
-MAX_ROLLOUTS_PER_PROMPT = 10_000_000
-PER_PROMPT = ("prompt_id", "stratum", "temperature", "response_tokens", "pass_tokens", "fail_tokens")
+MAX_ROLLOUTS = 2**53  # in all: what floating-point numbers count exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +49,8 @@ class PilotHistogram:
 class Pilot:
     """Rollouts of one policy on M prompts, reduced to counts.
 
+    A row is a prompt. In a histogram (`from_histogram`) a row is a cell, and stands for ``prompt_count`` prompts alike.
+
     Attributes:
         successes: k, passes of each prompt, shape (M,).
         rollouts: n, scored rollouts of each prompt, shape (M,), at least 1.
@@ -59,6 +63,7 @@ class Pilot:
         dropped: What was read and left out, by reason, in rows (``prompts_...`` counts prompts).
         notes: How the source was read, one sentence each.
         provenance: What was read: format, files, groups, steps; and whether dead groups are missing.
+        prompt_count: Prompts behind each row, at least 1; None if a row is a prompt.
     """
 
     successes: NDArray[np.int64]
@@ -72,6 +77,7 @@ class Pilot:
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    prompt_count: NDArray[np.int64] | None = None
 
     @classmethod
     def from_counts(
@@ -113,52 +119,155 @@ class Pilot:
         >>> pilot.prompts, pilot.mean_pass_rate
         (3, 0.4583333333333333)
         """
-        k = _counts(successes, "successes")
-        n = (
-            np.broadcast_to(_counts(rollouts, "rollouts"), k.shape)
-            if np.ndim(rollouts) == 0
-            else _counts(rollouts, "rollouts")
-        )
-        if n.shape != k.shape:
-            raise PilotError(f"successes and rollouts must have one length; got {k.size} and {n.size}.")
-        over = np.flatnonzero(k > n)
-        if over.size:
-            i = int(over[0])
-            raise PilotError(
-                f"successes must not exceed rollouts; got k = {k[i]} of n = {n[i]} at index {i} "
-                f"({over.size} of {k.size} prompts). Swapped columns?"
-            )
-        if n.size and int(n.max()) > MAX_ROLLOUTS_PER_PROMPT:
-            raise PilotError(
-                f"rollouts must be at most {MAX_ROLLOUTS_PER_PROMPT:,} a prompt; got {int(n.max()):,} at index "
-                f"{int(n.argmax())}."
-            )
-        keep = n > 0
+        k, n = passes_and_rollouts(successes, rollouts)
+        columns: dict[str, Any] = {
+            "prompt_id": labels_of(prompt_id, "prompt_id", k.size),
+            "stratum": labels_of(stratum, "stratum", k.size),
+            "temperature": numbers_of(temperature, "temperature", k.size),
+            "response_tokens": lengths_of(response_tokens, "response_tokens", k.size),
+            "pass_tokens": lengths_of(pass_tokens, "pass_tokens", k.size),
+            "fail_tokens": lengths_of(fail_tokens, "fail_tokens", k.size),
+        }
+        return cls._of_rows(k, n, columns, None, dropped, notes, provenance)
+
+    @classmethod
+    def from_histogram(
+        cls,
+        rollouts: ArrayLike,
+        successes: ArrayLike,
+        prompts: ArrayLike,
+        *,
+        stratum: ArrayLike | None = None,
+        temperature: ArrayLike | None = None,
+        dropped: Mapping[str, int] | None = None,
+        notes: tuple[str, ...] = (),
+        provenance: Provenance | None = None,
+    ) -> Pilot:
+        """A pilot from the number of prompts in each (n, k) cell; its size does not grow with the prompts.
+
+        Every answer is that of the same prompts one by one, but for those that need their names (pairing
+        temperatures by prompt, allocating rollouts) or their response lengths.
+
+        Args:
+            rollouts: n of each cell, shape (C,), or one number for all. Cells with n = 0 are left out, and their
+                prompts counted in ``dropped``.
+            successes: k of each cell, shape (C,), whole numbers in [0, n].
+            prompts: Prompts in each cell, shape (C,), whole numbers. Cells without a prompt are left out; cells that
+                occur twice add up.
+            stratum: Named part of each cell, shape (C,).
+            temperature: Sampling temperature, shape (C,) or one number.
+            dropped: Rows already left out, by reason.
+            notes: How the source was read.
+            provenance: What was read.
+
+        Raises:
+            PilotError: k > n, a negative or fractional count, arrays of other lengths, more than 2**53 rollouts in
+                all, or no prompt with a rollout.
+
+        >>> pilot = Pilot.from_histogram([8, 8, 4], [0, 3, 4], [600_000_000, 250_000_000, 150_000_000])
+        >>> pilot.prompts, pilot.mean_pass_rate
+        (1000000000, 0.24375)
+        """
+        k, n = passes_and_rollouts(successes, rollouts)
+        count = counts_of(prompts, "prompts")
+        if count.shape != k.shape:
+            raise PilotError(f"successes and prompts must have one length; got {k.size} and {count.size}.")
+        columns: dict[str, Any] = {
+            "stratum": labels_of(stratum, "stratum", k.size),
+            "temperature": numbers_of(temperature, "temperature", k.size),
+        }
+        return cls._of_rows(k, n, columns, count, dropped, notes, provenance)
+
+    @classmethod
+    def _of_rows(
+        cls,
+        k: NDArray[np.int64],
+        n: NDArray[np.int64],
+        columns: Mapping[str, Any],
+        count: NDArray[np.int64] | None,
+        dropped: Mapping[str, int] | None,
+        notes: tuple[str, ...],
+        provenance: Provenance | None,
+    ) -> Pilot:
+        """The rows that have a rollout and a prompt; those without a rollout are counted."""
+        keep = n > 0 if count is None else (n > 0) & (count > 0)
         lost = dict(dropped or {})
-        if not keep.all():
+        empty = int((n == 0).sum() if count is None else count[n == 0].sum())
+        if empty:
             key = "prompts_without_scored_rollouts"
-            lost[key] = lost.get(key, 0) + int((~keep).sum())
+            lost[key] = lost.get(key, 0) + empty
         if not keep.any():
             raise PilotError(
                 "A pilot needs at least one prompt with a scored rollout; got none"
                 + (f" ({', '.join(f'{reason}: {count:,}' for reason, count in lost.items())})." if lost else ".")
             )
-        columns: dict[str, Any] = {
-            "prompt_id": _labels(prompt_id, "prompt_id", k.size),
-            "stratum": _labels(stratum, "stratum", k.size),
-            "temperature": _numbers(temperature, "temperature", k.size),
-            "response_tokens": _lengths(response_tokens, "response_tokens", k.size),
-            "pass_tokens": _lengths(pass_tokens, "pass_tokens", k.size),
-            "fail_tokens": _lengths(fail_tokens, "fail_tokens", k.size),
-        }
-        kept = {name: _lock(c[keep]) if c is not None else None for name, c in columns.items()}
+        if count is not None and float(count[keep].astype(np.float64) @ n[keep]) > MAX_ROLLOUTS:
+            raise PilotError(
+                f"rollouts times prompts must be at most 2**53 in all; got {float(count.astype(np.float64) @ n):.3g}. "
+                "Is the number of prompts right?"
+            )
+        kept = {name: _lock(c[keep]) for name, c in columns.items() if c is not None}
         return cls(
             successes=_lock(k[keep]),
             rollouts=_lock(n[keep]),
+            prompt_count=None if count is None else _lock(count[keep]),
             dropped=lost,
             notes=tuple(notes),
             provenance=provenance or Provenance(),
             **kept,
+        )
+
+    @classmethod
+    def merge(cls, *pilots: Pilot) -> Pilot:
+        """One pilot of several, e.g. of the shards of a job.
+
+        Rows of one prompt (the same name, stratum and temperature) add up, within a pilot too; prompts without a name,
+        or named ``row 1``, ``row 2`` by the reader, stay apart. So shards without names must not share prompts.
+        Lengths are averaged over rollouts; the length of a prompt is unknown (NaN) where one of its shards does not
+        know it. In any order and any grouping the answer is the same, but for the order of rows.
+
+        Args:
+            *pilots: One or more pilots of one policy: all with a row a prompt, or all histograms (`as_histogram`).
+
+        Raises:
+            PilotError: No pilot, pilots of different policies, or some histograms and some not.
+
+        >>> first = Pilot.from_counts([1, 0], 4, prompt_id=["a", "b"])
+        >>> second = Pilot.from_counts([3, 2], 4, prompt_id=["b", "c"])
+        >>> pilot = Pilot.merge(first, second)
+        >>> list(zip(pilot.prompt_id, pilot.successes.tolist(), pilot.rollouts.tolist(), strict=True))
+        [('a', 1, 4), ('b', 3, 8), ('c', 2, 4)]
+        """
+        if not pilots or not all(isinstance(p, Pilot) for p in pilots):
+            given = ", ".join(type(p).__name__ for p in pilots) or "nothing"
+            raise PilotError(f"Pilot.merge takes one or more pilots, as in Pilot.merge(a, b, c); got {given[:60]}.")
+        refuse_other_policies([p.provenance for p in pilots])
+        if len({p.is_histogram for p in pilots}) > 1:
+            raise PilotError(
+                "Some pilots are histograms and some have a row a prompt, so prompts of both could not be added up. "
+                "Read all of one kind, or drop the names with pilot.as_histogram() where no prompt is in two pilots."
+            )
+        dropped = Counter[str]()
+        for pilot in pilots:
+            dropped.update(pilot.dropped)
+        columns = summed(pilots) if pilots[0].is_histogram else pooled(pilots)
+        build = cls.from_histogram if pilots[0].is_histogram else cls.from_counts
+        return build(
+            **columns,
+            dropped=dropped,
+            notes=tuple(dict.fromkeys(note for p in pilots for note in p.notes)),
+            provenance=merged([p.provenance for p in pilots]),
+        )
+
+    def as_histogram(self) -> Pilot:
+        """The pilot without names of prompts and lengths: one row a cell (n, k, stratum, temperature).
+
+        >>> pilot = Pilot.from_counts([0, 3, 0], 8, prompt_id=["a", "b", "c"]).as_histogram()
+        >>> pilot.prompt_count.tolist(), pilot.successes.tolist(), pilot.prompts
+        ([2, 1], [0, 3], 3)
+        """
+        return Pilot.from_histogram(
+            **summed([self]), dropped=self.dropped, notes=self.notes, provenance=self.provenance
         )
 
     def __repr__(self) -> str:
@@ -176,12 +285,34 @@ class Pilot:
     @property
     def prompts(self) -> int:
         """Number of prompts M."""
-        return int(self.successes.size)
+        return int(self.successes.size if self.prompt_count is None else self.prompt_count.sum())
+
+    @property
+    def is_histogram(self) -> bool:
+        """Whether a row stands for all prompts alike, and not for one."""
+        return self.prompt_count is not None
+
+    @property
+    def prompts_per_row(self) -> NDArray[np.int64]:
+        """Prompts behind each row: ``prompt_count``, or ones."""
+        return np.ones(self.successes.size, dtype=np.int64) if self.prompt_count is None else self.prompt_count
 
     @property
     def total_rollouts(self) -> int:
         """Number of scored rollouts, all prompts together."""
-        return int(self.rollouts.sum())
+        return int(self.rollouts @ self.prompts_per_row)
+
+    @property
+    def median_rollouts(self) -> float:
+        """Median n over prompts.
+
+        >>> Pilot.from_histogram([2, 4, 8], [0, 1, 2], [1, 2, 3]).median_rollouts
+        6.0
+        """
+        order = np.argsort(self.rollouts, kind="stable")
+        upto, sizes = np.cumsum(self.prompts_per_row[order]), self.rollouts[order]
+        middle = np.searchsorted(upto, [(self.prompts - 1) // 2, self.prompts // 2], side="right")
+        return float(sizes[middle].mean())
 
     @property
     def mean_pass_rate(self) -> float:
@@ -206,11 +337,14 @@ class Pilot:
         width = int(self.rollouts.max()) + 1
         key = self.rollouts * width + self.successes
         if width * width <= DENSE_CELLS:
-            counts = np.bincount(key)
+            counts = np.bincount(key, weights=self.prompt_count)  # exact: MAX_ROLLOUTS bounds every sum
             cells = np.flatnonzero(counts)
             prompts = counts[cells]
-        else:
+        elif self.prompt_count is None:
             cells, prompts = np.unique(key, return_counts=True)
+        else:
+            cells, index = np.unique(key, return_inverse=True)
+            prompts = np.bincount(index, weights=self.prompt_count)
         n, k = np.divmod(cells, width)
         return PilotHistogram(rollouts=_lock(n), successes=_lock(k), prompts=_lock(prompts.astype(np.int64)))
 
@@ -230,7 +364,7 @@ class Pilot:
         Raises:
             PilotError: The pilot has no such part; the message lists what it has.
         """
-        mask = np.ones(self.prompts, dtype=bool)
+        mask = np.ones(self.successes.size, dtype=bool)
         if stratum is not None:
             if self.stratum is None or stratum not in self.strata:
                 raise PilotError(f"stratum must be one of the pilot's {_listed(self.strata)}; got {stratum!r}.")
@@ -247,76 +381,11 @@ class Pilot:
 
     def _subset(self, rows: NDArray[np.intp]) -> Pilot:
         columns: dict[str, Any] = {name: getattr(self, name) for name in PER_PROMPT}
-        parts = {name: column[rows] if column is not None else None for name, column in columns.items()}
-        return Pilot.from_counts(
-            self.successes[rows],
-            self.rollouts[rows],
-            **parts,
-            dropped=self.dropped,
-            notes=self.notes,
-            provenance=self.provenance,
+        count = None if self.prompt_count is None else self.prompt_count[rows]
+        parts = {name: column[rows] for name, column in columns.items() if column is not None}
+        return self._of_rows(
+            self.successes[rows], self.rollouts[rows], parts, count, self.dropped, self.notes, self.provenance
         )
-
-
-def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    array: NDArray[Any] = np.asarray(values) if isinstance(values, np.ndarray) else _as_numbers(values, name)
-    if array.ndim > 1:
-        raise PilotError(f"{name} must be one-dimensional, one value a prompt; got shape {array.shape}.")
-    if array.dtype.kind != "i":
-        array = _as_numbers(array, name)
-    if array.dtype.kind == "i":
-        bad = np.atleast_1d(array < 0)
-    else:
-        with np.errstate(invalid="ignore"):
-            bad = np.atleast_1d(~((array >= 0) & (array <= 2**53) & (array == np.floor(array))))
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise PilotError(
-            f"{name} must be whole numbers of at least 0; got {float(np.atleast_1d(array)[first]):g} at index {first} "
-            f"({int(bad.sum())} of {array.size})."
-        )
-    return array.astype(np.int64)
-
-
-def _as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    try:
-        return as_float_array(values, name)
-    except DomainError as error:
-        raise PilotError(str(error)) from None
-
-
-def _labels(values: ArrayLike | None, name: str, size: int) -> NDArray[np.object_] | None:
-    if values is None:
-        return None
-    array = np.empty(size, dtype=object)
-    items = list(values) if not isinstance(values, str | int | float) else [values]  # type: ignore[arg-type]
-    if len(items) != size:
-        raise PilotError(f"{name} must have one value a prompt ({size}); got {len(items)}.")
-    array[:] = items
-    return array
-
-
-def _numbers(values: ArrayLike | None, name: str, size: int) -> NDArray[np.float64] | None:
-    if values is None:
-        return None
-    array = as_float_array(values, name)
-    if array.ndim == 0:
-        array = np.full(size, float(array))
-    if array.shape != (size,):
-        raise PilotError(f"{name} must have one value a prompt ({size}); got shape {array.shape}.")
-    return array
-
-
-def _lengths(values: ArrayLike | None, name: str, size: int) -> NDArray[np.float64] | None:
-    """Lengths in tokens: at least 0, NaN where unknown."""
-    array = _numbers(values, name, size)
-    if array is None:
-        return None
-    array = np.where(np.isfinite(array), array, np.nan)
-    low = np.flatnonzero(array < 0.0)
-    if low.size:
-        raise PilotError(f"{name} must be at least 0; got {array[low[0]]:g} at index {int(low[0])}.")
-    return array
 
 
 def _lock(array: NDArray[Any]) -> NDArray[Any]:

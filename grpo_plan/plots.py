@@ -140,7 +140,8 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
     same = int(pilot.rollouts.min()) == n and n < MAX_BARS
     bins = n + 1 if same else 21
     width = 1.0 / (bins - 1)
-    observed = np.bincount(np.rint(pilot.successes / pilot.rollouts * (bins - 1)).astype(int), minlength=bins)
+    places = np.rint(pilot.successes / pilot.rollouts * (bins - 1)).astype(int)
+    observed = np.bincount(places, weights=pilot.prompt_count, minlength=bins)
     x = np.arange(bins) * width
     ax.bar(
         x,
@@ -159,9 +160,9 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
             logit = np.log(p[inside] / q[inside])
             density = rates.masses[inside] / np.gradient(logit) / (p[inside] * q[inside])
             ax.plot(p[inside], density * width, color=BLUE, lw=1.6, label="smooth density of the pass rate, scaled")
-        places, masses = _atoms(fit.nonparametric)
-        ax.vlines(places, 0.0, masses, color=VERMILION, lw=1.4)
-        ax.plot(places, masses, "D", ms=4, mfc="white", color=VERMILION, label="atoms of the nonparametric fit")
+        atoms, masses = _atoms(fit.nonparametric)
+        ax.vlines(atoms, 0.0, masses, color=VERMILION, lw=1.4)
+        ax.plot(atoms, masses, "D", ms=4, mfc="white", color=VERMILION, label="atoms of the nonparametric fit")
         top = max(top, float(masses.max()))
     ax.set(xlim=(-0.7 * width, 1 + 0.7 * width), xlabel="pass rate of a prompt", ylabel="share of prompts")
     ax.set_ylim(0, 1.18 * top)

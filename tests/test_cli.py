@@ -238,7 +238,7 @@ def lines(*rows: object) -> bytes:
 
 GOOD = lines({"id": "a", "reward": 1}, {"id": "a", "reward": 0}, {"id": "b", "reward": 1}, {"id": "b", "reward": 1})
 BAD_FILES: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "is empty. A pilot needs at least one row."),
+    "empty": (b"", "is empty. Give a file with at least one row."),
     "blank": (b"\n \n", "is empty"),
     "empty gzip": (gzip.compress(b""), "is empty"),
     "binary": (bytes(range(256)) * 20, "is a binary file of unknown kind"),

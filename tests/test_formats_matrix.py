@@ -42,6 +42,7 @@ PILOTS = {  # start of the path to the format of its pilots; the longest start c
     "verl/legacy/rollouts": "verl-legacy",
     "verl/legacy/": "verl-legacy",
     "verl/v1/": "verl-v1",
+    "verl/verl_v1/rollouts": "verl-v1",
 }
 NO_PILOT = (
     "trainer_state",

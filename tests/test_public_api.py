@@ -24,12 +24,17 @@ FUNCTIONS = {
     "pass_at_k": "successes rollouts k",
     "read_pilot": (
         "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
-        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps weak_prior"
+        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps weak_prior "
+        "prompt_count histogram"
     ),
     "read_independence": (
         "source session text order level prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy "
         "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps weak_prior"
     ),
+    "read_groups": (
+        "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"
+    ),
+    "read_run": "source run config group_size groups skip_malformed format progress",
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
@@ -80,8 +85,13 @@ RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
     "Pilot": (
-        "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance"
+        "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
+        "prompt_count"
     ),
+    "GroupLog": "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance",
+    "RunLog": ("steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes"),
+    "Quantity": "name values metrics stage cumulative notes",
+    "Absent": "name cause reason metrics lower upper",
     "IndependenceCheck": (
         "verdict level prompts mixed_prompts correlation low high correlation_z correlation_p design_effect "
         "effective_rollouts drift_chi2 drift_degrees drift_p drift_inflation shifts names"

@@ -151,15 +151,13 @@ def _document(
 
 def pilot_json(fitted: PassRateFit, level: float) -> dict[str, Any]:
     """The pilot behind a fit, as in the contract."""
-    import numpy as np
-
     pilot, mean = fitted.pilot, fitted.mean_pass_rate_interval(level)
     return {
         "prompts": pilot.prompts,
         "rollouts": pilot.total_rollouts,
         "rollouts_per_prompt": {
             "min": int(pilot.rollouts.min()),
-            "median": float(np.median(pilot.rollouts)),
+            "median": pilot.median_rollouts,
             "max": int(pilot.rollouts.max()),
         },
         "mean_pass_rate": {"value": mean.value, "low": mean.low, "high": mean.high, "level": level},

@@ -72,9 +72,12 @@ class PilotRequest:
         """Read it and check that the rollouts of a prompt are independent."""
         from grpo_plan.readers.independence_reader import read_independence
 
+        options = dict(self.options)
+        if options.pop("prompt_count", None) is not None:
+            raise DomainError("Independence is checked on single rollouts; --prompt-count-column says there are none.")
         with _engine_apart(), _Progress(self.sources) as progress:
             report = read_independence(
-                self.sources, session=session, text=text, order=order, level=level, progress=progress, **self.options
+                self.sources, session=session, text=text, order=order, level=level, progress=progress, **options
             )
         self._tell_of(report.pilot)
         for note in report.notes:
@@ -107,6 +110,9 @@ def _pilot_options(
     temperature_column: Annotated[str | None, typer.Option(help="Column of the sampling temperature.")] = None,
     tokens_column: Annotated[str | None, typer.Option(help="Column of the response length in tokens.")] = None,
     model_column: Annotated[str | None, typer.Option(help="Column of the model.")] = None,
+    prompt_count_column: Annotated[
+        str | None, typer.Option(help="Column of the number of prompts, if a row stands for many.")
+    ] = None,
     pass_threshold: Annotated[
         float | None, typer.Option(help="A rollout passes when its reward is at least this.")
     ] = None,
@@ -141,6 +147,7 @@ def _pilot_options(
         "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
         "skip_malformed": skip_malformed, "reward_weights": parse_weights(reward_weights), "split": split,
         "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
+        "prompt_count": prompt_count_column,
     }  # fmt: skip
     return PilotRequest(sources=pilot or [], options=options)
 

@@ -17,6 +17,7 @@ MAX_ITERATIONS = 300
 STARTS = 21
 SUM_WEIGHT = 10.0  # of the penalty that keeps the masses of the quadratic model near a sum of 1
 SMALLEST_MASS = 1e-300
+LEAST_GAIN = 1e-19  # of the mean log-likelihood: less than its rounding, so that no step is made in earnest
 LEAST_KEPT = 1e-9  # share of its probability that a cell keeps in one step: none may vanish
 
 
@@ -111,7 +112,7 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
             direction[int(np.argmax(slopes[wider]))] += 1.0
             slope = float(slopes[wider] @ direction)
         step = _line_search(weights, cells, block @ direction, tilt * float(phi[wider] @ direction), slope)
-        if step == 0.0:
+        if step * slope <= LEAST_GAIN:
             break
         moved = now + step * direction
         keep = moved > SMALLEST_MASS

@@ -165,6 +165,11 @@ def _classes_of_pilot(fit: PassRateFit) -> _Classes:
         raise PilotError(
             "One rollout per prompt does not tell prompts apart. Give each prompt two or more, or give pass rates."
         )
+    if fit.pilot.is_histogram:
+        raise PilotError(
+            "Rollouts are allocated to prompts, and a histogram has none by itself. Read counts a prompt "
+            "(histogram=False), or give pass rates."
+        )
     pilot, h, rates = fit.pilot, fit.pilot.histogram(), fit.likely_rates
     width = int(pilot.rollouts.max()) + 1
     of_prompt = np.searchsorted(h.rollouts * width + h.successes, pilot.rollouts * width + pilot.successes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -11,6 +10,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._pooling import has_row_names
 from grpo_plan._validate import require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.pilot import Pilot
@@ -19,7 +19,6 @@ Counts = NDArray[np.int64]
 Key = tuple[str, str]
 DIGITS = 6  # temperatures that agree to so many decimals are one: 0.7 is not told from its 32-bit form
 PAIRED_SHARE = 0.5  # of the smaller side's prompts must be common for a paired comparison
-ROW_NAME = re.compile(r"row \d+")  # what the reader calls a prompt without a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +95,7 @@ def temperature_pilots(source: Pilot | Mapping[float, Pilot]) -> tuple[tuple[Tem
     values = np.unique(rounded[known])
     _check_temperatures([float(t) for t in values])
     parts = tuple(_pooled(float(t), source._subset(np.flatnonzero(rounded == t))) for t in values)
-    return parts, int((~known).sum())
+    return parts, int(source.prompts_per_row[~known].sum())
 
 
 def _from_mapping(source: Mapping[float, Pilot]) -> tuple[TemperaturePilot, ...]:
@@ -117,7 +116,7 @@ def _from_mapping(source: Mapping[float, Pilot]) -> tuple[TemperaturePilot, ...]
             )
         parts[temperature] = pilot
     _check_temperatures(list(parts))
-    unnamed = all(_has_row_names(pilot) for pilot in parts.values())
+    unnamed = all(has_row_names(pilot.prompt_id) for pilot in parts.values())
     return tuple(_pooled(t, parts[t], named=not unnamed) for t in sorted(parts))
 
 
@@ -133,14 +132,9 @@ def _check_temperatures(temperatures: list[float]) -> None:
         )
 
 
-def _has_row_names(pilot: Pilot) -> bool:
-    """Whether the names only number the rows of a table: in another table they would be other prompts."""
-    return pilot.prompt_id is not None and all(ROW_NAME.fullmatch(str(name)) for name in pilot.prompt_id)
-
-
 def _pooled(temperature: float, pilot: Pilot, *, named: bool = True) -> TemperaturePilot:
     """The pilot with rows of one prompt added up; prompts without a name stay apart."""
-    pilot = replace(pilot, temperature=np.full(pilot.prompts, temperature))  # those that are rounded to it agree
+    pilot = replace(pilot, temperature=np.full(pilot.successes.size, temperature))  # those that are rounded to it agree
     if pilot.prompt_id is None or not named:
         return TemperaturePilot(temperature=temperature, pilot=pilot, rows={}, pooled_rows=0)
     strata = [""] * pilot.prompts if pilot.stratum is None else [str(s) for s in pilot.stratum]

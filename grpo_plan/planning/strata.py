@@ -32,6 +32,7 @@ LINEAR_REPLICATES, REFIT_REPLICATES = 400, 40
 LINEAR_SPLITS, REFIT_SPLITS = 30, 10
 REFIT_ROLLOUTS, REFIT_CELLS = 256, 300  # above, a prompt's own rollouts say nearly all of it, and a fit is slow
 MOST_CELLS = 20_000
+MOST_DRAWN = 1_000_000_000  # the generator's own limit on a draw without replacement
 FEWEST_PROMPTS = 10  # of a stratum: with fewer neither its law nor the luck of choosing it can be judged
 
 
@@ -93,10 +94,17 @@ class StrataLaws:
         count = REFIT_SPLITS if self.refitted else LINEAR_SPLITS
         pairs = []
         for _ in range(count):
-            first = [rng.multivariate_hypergeometric(c, int(c.sum()) // 2) for c in self.counts]
+            first = [_half(c, rng) for c in self.counts]
             second = [c - f for c, f in zip(self.counts, first, strict=True)]
             pairs.append([self.judge(first), self.judge(second)])
         return np.array(pairs)
+
+
+def _half(counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Prompts of each cell in a random half; of very many, each prompt goes to either half by the toss of a coin."""
+    if counts.sum() < MOST_DRAWN:
+        return rng.multivariate_hypergeometric(counts, int(counts.sum()) // 2)
+    return rng.binomial(counts, 0.5)
 
 
 def named_strata(pilot: Pilot, group_size: int, level: float) -> StrataLaws:
@@ -163,7 +171,7 @@ def _refitted(
     if not drawn.any():
         return otherwise
     try:
-        return read(fit_pass_rates(Pilot.from_counts(np.repeat(h.successes, drawn), np.repeat(h.rollouts, drawn))))
+        return read(fit_pass_rates(Pilot.from_histogram(h.rollouts, h.successes, drawn)))
     except PilotError:
         return otherwise
 

@@ -199,7 +199,12 @@ def _notes(sides: Mapping[float, Side], found: list[TemperatureDifference], unkn
     if 0.0 in sides:
         notes.append("T = 0 is greedy decoding: the rollouts of a prompt agree by construction, not by chance.")
     for d in found:
-        if not d.paired:
+        if not d.paired and any(sides[t].part.pilot.is_histogram for t in (d.temperature, d.baseline)):
+            notes.append(
+                f"T = {d.temperature:g} and {d.baseline:g} are compared as two separate samples: a histogram has no "
+                "names to pair prompts by. Counts a prompt (histogram=False) tell more."
+            )
+        elif not d.paired:
             notes.append(
                 f"T = {d.temperature:g} and {d.baseline:g} share too few named prompts to pair them. Two separate "
                 "samples tell less: roll out the same prompts, under the same names, at both."

@@ -19,6 +19,7 @@ from grpo_plan.planning.temperature_result import Movement, NeededPilot, Tempera
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Weights = tuple[Counts, Counts]  # prompts behind each value, at the baseline and at the other temperature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,9 +30,9 @@ class Side:
     fit: PassRateFit
     level: float
 
-    def mean(self, values: Floats) -> Interval:
-        """Mean over prompts with limits."""
-        return mean_interval(values, np.ones(values.size, dtype=np.int64), self.level)
+    def mean(self, values: Floats, weights: Counts | None = None) -> Interval:
+        """Mean over prompts with limits; ``weights`` are the prompts behind each value."""
+        return mean_interval(values, _ones(values) if weights is None else weights, self.level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,6 +42,7 @@ class Counted:
     group_size: int
     baseline: tuple[Floats, Floats]  # all-pass, all-fail
     other: tuple[Floats, Floats]
+    weights: Weights  # prompts behind each
 
     def dead(self) -> tuple[Floats, Floats]:
         """Dead shares of both."""
@@ -62,10 +64,10 @@ def compare_temperatures(
     size = min(group_size, compare.largest())
     counted = compare.counts(size) if size > 1 else None
     pairs = compare.counts(2) if compare.largest() > 1 else None
-    shown = None if counted is None else compare.difference(*counted.dead(), base)
+    shown = None if counted is None else compare.difference(*counted.dead(), base, counted.weights)
     measured = size == group_size
     fitted = shown if measured else _fitted(base, side, group_size)
-    variance = None if pairs is None else compare.difference(*pairs.dead(), base).times(-0.5)
+    variance = None if pairs is None else compare.difference(*pairs.dead(), base, pairs.weights).times(-0.5)
     decisive = (shown if measured else None) if objective == "dead" else variance
     paired = isinstance(compare, Pairs)
     return TemperatureDifference(
@@ -80,9 +82,9 @@ def compare_temperatures(
         dead=fitted,
         counted=measured,
         measured_dead=shown,
-        all_pass=None if counted is None else compare.difference(counted.baseline[0], counted.other[0], base),
-        all_fail=None if counted is None else compare.difference(counted.baseline[1], counted.other[1], base),
-        pass_rate=compare.difference(*compare.rates(), base),
+        all_pass=None if counted is None else _kind(compare, counted, 0, base),
+        all_fail=None if counted is None else _kind(compare, counted, 1, base),
+        pass_rate=compare.difference(*compare.rates(), base, compare.weights()),
         reward_variance=variance,
         movement=None if counted is None or not paired else _movement(counted, base),
         unpaired_width=None
@@ -101,7 +103,8 @@ class Pairs:
 
     def largest(self) -> int:
         """Largest size that four fifths of the prompts have rollouts for at both."""
-        return _largest(np.minimum(self.common.baseline_rollouts, self.common.rollouts))
+        fewest = np.minimum(self.common.baseline_rollouts, self.common.rollouts)
+        return _largest(fewest, _ones(fewest))
 
     def rollouts(self) -> int:
         """Rollouts of a usual prompt."""
@@ -115,15 +118,20 @@ class Pairs:
             group_size=size,
             baseline=_parts(c.baseline_successes[both], c.baseline_rollouts[both], size),
             other=_parts(c.successes[both], c.rollouts[both], size),
+            weights=(_ones(both[both]), _ones(both[both])),
         )
+
+    def weights(self) -> Weights:
+        """Prompts behind each rate: one."""
+        return _ones(self.common.successes), _ones(self.common.successes)
 
     def rates(self) -> tuple[Floats, Floats]:
         """Share of passes of each prompt."""
         c = self.common
         return c.baseline_successes / c.baseline_rollouts, c.successes / c.rollouts
 
-    def difference(self, first: Floats, second: Floats, base: Side) -> Difference:
-        """Second minus first."""
+    def difference(self, first: Floats, second: Floats, base: Side, weights: Weights) -> Difference:
+        """Second minus first, each prompt once."""
         return paired_difference(second - first, base.level)
 
 
@@ -136,11 +144,11 @@ class Apart:
 
     def largest(self) -> int:
         """Largest size that four fifths of the prompts of each have rollouts for."""
-        return min(_largest(self.baseline.rollouts), _largest(self.other.rollouts))
+        return min(_largest(p.rollouts, p.prompts_per_row) for p in (self.baseline, self.other))
 
     def rollouts(self) -> int:
         """Rollouts of a usual prompt."""
-        return int(max(np.median(self.baseline.rollouts), np.median(self.other.rollouts)))
+        return int(max(self.baseline.median_rollouts, self.other.median_rollouts))
 
     def counts(self, size: int) -> Counted:
         """Dead subgroups of each prompt with enough rollouts."""
@@ -149,33 +157,50 @@ class Apart:
             group_size=size,
             baseline=_parts(b.successes, b.rollouts, size),
             other=_parts(o.successes, o.rollouts, size),
+            weights=(b.prompts_per_row[b.rollouts >= size], o.prompts_per_row[o.rollouts >= size]),
         )
+
+    def weights(self) -> Weights:
+        """Prompts behind each rate."""
+        return self.baseline.prompts_per_row, self.other.prompts_per_row
 
     def rates(self) -> tuple[Floats, Floats]:
         """Share of passes of each prompt."""
         return self.baseline.successes / self.baseline.rollouts, self.other.successes / self.other.rollouts
 
-    def difference(self, first: Floats, second: Floats, base: Side) -> Difference:
+    def difference(self, first: Floats, second: Floats, base: Side, weights: Weights) -> Difference:
         """Second minus first."""
+        here, there = weights
         return unpaired_difference(
-            base.mean(first),
-            base.mean(second),
+            base.mean(first, here),
+            base.mean(second, there),
             base.level,
-            prompts=min(first.size, second.size),
-            scatter=_variance(first) + _variance(second),
+            prompts=min(int(here.sum()), int(there.sum())),
+            scatter=_variance(first, here) + _variance(second, there),
         )
 
 
-def _largest(rollouts: Counts) -> int:
-    order = np.sort(rollouts)[::-1]
-    return int(order[max(int(np.ceil(COUNTED_SHARE * order.size - 1e-9)), 1) - 1])
+def _kind(compare: Pairs | Apart, counted: Counted, kind: int, base: Side) -> Difference:
+    return compare.difference(counted.baseline[kind], counted.other[kind], base, counted.weights)
 
 
-def _variance(values: Floats) -> float:
+def _ones(like: NDArray[np.generic]) -> Counts:
+    return np.ones(like.size, dtype=np.int64)
+
+
+def _largest(rollouts: Counts, weights: Counts) -> int:
+    order = np.argsort(rollouts)[::-1]
+    covered = np.cumsum(weights[order])
+    wanted = max(int(np.ceil(COUNTED_SHARE * float(covered[-1]) - 1e-9)), 1)
+    return int(rollouts[order][np.searchsorted(covered, wanted)])
+
+
+def _variance(values: Floats, weights: Counts) -> float:
     """Variance of a prompt's value, drawn to the largest possible by pseudo-prompts (theory.md, eq. 19)."""
-    mean = float(values.mean())
-    spread = float(((values - mean) ** 2).sum()) + PSEUDO_PROMPTS * mean * (1.0 - mean)
-    return spread / (values.size - 1.0 + PSEUDO_PROMPTS)
+    prompts = float(weights.sum())
+    mean = float(values @ weights) / prompts
+    spread = float(weights @ (values - mean) ** 2) + PSEUDO_PROMPTS * mean * (1.0 - mean)
+    return spread / (prompts - 1.0 + PSEUDO_PROMPTS)
 
 
 def _fitted(base: Side, side: Side, group_size: int) -> Difference | None:
@@ -216,7 +241,7 @@ def _unpaired_width(counted: Counted, paired: Difference, base: Side) -> float:
 def _paired_width(counted: Counted, base: Side, side: Side) -> float:
     """Share of the width that would remain on common prompts, if both temperatures rank prompts alike."""
     first, second = counted.dead()
-    total = _variance(first) + _variance(second)
+    total = _variance(first, counted.weights[0]) + _variance(second, counted.weights[1])
     between = []
     for one in (base, side):
         rates = one.fit.smooth_rates

@@ -25,6 +25,7 @@ def request_of(
     reward_weights: object = None,
     split: object = "train",
     policy_steps: object = None,
+    histogram: object = None,
     weak_prior: object = None,
     progress: Callable[[int], None] | None = None,
 ) -> ReadRequest:
@@ -41,7 +42,7 @@ def request_of(
         raise DomainError("pass_rate and fail_rate were both given; a column of one of them is enough.")
     return ReadRequest(
         given=_as_columns(given),
-        options=options_of(pass_threshold, rollouts_per_prompt, where, bool(skip_malformed)),
+        options=options_of(pass_threshold, rollouts_per_prompt, where, bool(skip_malformed), histogram),
         format=format,
         reward_weights=_as_weights(reward_weights),
         split=_as_split(split),
@@ -51,14 +52,19 @@ def request_of(
     )
 
 
-def options_of(pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool) -> ReadOptions:
+def options_of(
+    pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool, histogram: object
+) -> ReadOptions:
     """Checked options of a read."""
+    if histogram is not None and not isinstance(histogram, bool):
+        raise DomainError(f"histogram must be True, False or None; got {histogram!r}.")
     count = None if rollouts_per_prompt is None else as_count(rollouts_per_prompt, "rollouts_per_prompt")
     return ReadOptions(
         pass_threshold=_as_threshold(pass_threshold),
         rollouts_per_prompt=count,
         where=_as_where(where),
         skip_malformed=skip_malformed,
+        histogram=histogram,
     )
 
 

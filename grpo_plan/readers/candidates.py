@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ PEEK_BYTES = 1 << 16
 PEEK_ROWS = 50
 MAX_DOCUMENT_BYTES = 1 << 30
 MAX_LINE_BYTES = 256 << 20
+MLFLOW_LINE = re.compile(rb"1\d{12} (nan|[-+]?[\d.]\S*) -?\d+\r?\n", re.IGNORECASE)  # milliseconds, value, step
 
 
 def look(file: InputFile) -> Candidate:
@@ -123,6 +125,10 @@ def _binary_kind(file: InputFile) -> str | None:
         return "sqlite"
     if b"brain.Event:" in head:
         return "events"
+    if head.startswith(b":W&B"):
+        return "wandb"
+    if MLFLOW_LINE.match(head):
+        return "mlflow-metric"
     if head.startswith(b"PK\x03\x04"):
         names = _members(file, "zip")
         return "torch" if any(name.endswith("/data.pkl") for name in names) else "zip"

@@ -36,6 +36,8 @@ TOKEN_NAMES = (
     "num_output_tokens generated_tokens token_count response_len completion_len tokens"
 ).split()
 POLICY_NAMES = "model model_name model_id policy checkpoint".split()
+PROMPT_COUNT_NAMES = "prompts prompt_count num_prompts n_prompts number_of_prompts".split()
+BARE_COUNT_NAMES = "count counts frequency".split()  # only in a table that has nothing else
 STEP_NAMES = "step global_step training_step iteration visit epoch".split()
 
 
@@ -47,8 +49,8 @@ class RatesAlone(PilotFormatError):
 class ColumnMap:
     """Name of the column that plays each role, or None.
 
-    ``shape`` is ``"long"`` (a row is a rollout), ``"wide"`` (a row is a prompt with counts) or ``"lists"``
-    (a row is a prompt with a list of rewards).
+    ``shape`` is ``"long"`` (a row is a rollout), ``"wide"`` (a row is a prompt with counts), ``"lists"``
+    (a row is a prompt with a list of rewards) or ``"histogram"`` (a row is a number of prompts with the same counts).
     """
 
     shape: str
@@ -64,6 +66,7 @@ class ColumnMap:
     policy: str | None = None
     session: str | None = None  # only if named, as is text
     text: str | None = None
+    prompt_count: str | None = None
 
     def roles(self) -> dict[str, str]:
         """Column of each role that has one."""
@@ -180,8 +183,41 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             f"{sample.name}: no column holds rewards or counts. Columns: {sample.listing}. "
             f"Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=).{hint}"
         )
+    found, doubts = _as_histogram(sample, found, named, by_name)
     found, notes = _only_numbers(sample, found)
+    notes = [*doubts, *notes]
     return found, [*_notes(sample, found, by_name), *notes, *_without_effect(sample, found, named, constant_n)]
+
+
+def _as_histogram(
+    sample: Sample, found: ColumnMap, named: Mapping[str, str], by_name: Mapping[str, str]
+) -> tuple[ColumnMap, list[str]]:
+    """The roles of a histogram, if a column counts the prompts behind each row, and no column names a prompt."""
+    column = named.get("prompt_count")
+    if found.shape != "wide":
+        if column is not None:
+            raise PilotFormatError(
+                f"{sample.name}: column {column!r} counts prompts, so each row needs counts n and k. Name their "
+                "columns with --n-column and --k-column (n=, k=)."
+            )
+        return found, []
+    if column is not None and "prompt" in named:
+        raise PilotFormatError(
+            f"{sample.name}: a row is one prompt (prompt=) or many (prompt_count=); give one of them."
+        )
+    if column is None:
+        free = [c for c in sample.columns if c not in found.roles().values()]
+        column = next((by_name[n] for n in PROMPT_COUNT_NAMES if by_name.get(n) in free), None)
+        if column is None and len(free) == 1 and _plain(free[0]) in BARE_COUNT_NAMES and found.prompt is None:
+            column = free[0]
+        if column is None or not _is_count(sample.columns[column]):
+            return found, []
+        if found.prompt is not None and _plain(found.prompt) not in ROW_OR_PROMPT_NAMES:
+            return found, [
+                f"{sample.name}: column {column!r} is not used: column {found.prompt!r} names single prompts. If a row "
+                "stands for many prompts, leave that column out."
+            ]
+    return replace(found, shape="histogram", prompt=None, response_tokens=None, prompt_count=column), []
 
 
 def _only_numbers(sample: Sample, found: ColumnMap) -> tuple[ColumnMap, list[str]]:
@@ -205,7 +241,7 @@ def _without_effect(sample: Sample, found: ColumnMap, named: Mapping[str, str], 
     idle = [
         role for role in ("reward", "n", "k", "pass_rate", "fail_rate") if role in named and role not in found.roles()
     ]
-    if constant_n and found.shape != "wide":
+    if constant_n and found.shape not in ("wide", "histogram"):
         idle.append("rollouts_per_prompt")
     return [f"{sample.name}: {role} was given, but has no effect on a table of this shape." for role in idle]
 
@@ -215,10 +251,11 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
         "long": "one row a rollout",
         "wide": "one row a prompt",
         "lists": "one row a prompt, rewards in a list",
+        "histogram": "a histogram, one row a number of prompts with the same counts",
     }
     used = ", ".join(f"{role} = {column!r}" for role, column in found.roles().items() if role != "policy")
     notes = [f"{sample.name}: {shapes[found.shape]}; {used}."]
-    if found.prompt is None:
+    if found.prompt is None and found.shape != "histogram":
         notes.append(f"{sample.name}: no prompt column, so every row is its own prompt.")
     if found.pass_rate is not None and _plain(found.pass_rate) in (*FAIL_NAMES, *MAYBE_FAIL_NAMES):
         notes.append(

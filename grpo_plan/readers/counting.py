@@ -46,6 +46,7 @@ class ReadOptions:
     rollouts_per_prompt: int | None = None
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     skip_malformed: bool = False
+    histogram: bool | None = None
     rates: RateReading = field(default_factory=RateReading)
     rate_column: RateColumn | None = None  # where given, rates are looked at and nothing is counted
 
@@ -55,6 +56,7 @@ class Tally:
     """Cells counted so far, and what was left out. Filled by one read, then turned into a Pilot."""
 
     parts: list[pl.DataFrame] = field(default_factory=list)
+    histogram: list[pl.DataFrame] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     rows: int = 0

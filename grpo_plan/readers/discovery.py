@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grpo_plan.errors import PilotFormatError
@@ -25,12 +25,17 @@ SKIPPED_SUFFIXES = frozenset(
 )
 
 
+class SeveralFormatsError(PilotFormatError):
+    """A source holds files of several formats, and none was named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Files of one format (None is the general reader of tables), and what to say of others."""
+    """Files of one format; None is the general reader of tables. ``beside`` holds other formats of the same run."""
 
     format: Format | None
     files: Sequence[InputFile]
+    beside: Mapping[str, Sequence[InputFile]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
@@ -73,15 +78,21 @@ def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Seq
             key = TABLE if found is None else found.name
             formats[key] = found
             groups.setdefault(key, []).extend(same)
+    beside: dict[str, list[InputFile]] = {}
+    if want == "run" and len(groups) > 1:
+        order = {key: 0 if f is None else f.preference for key, f in formats.items()}
+        first = min(order.values())
+        beside = {key: held for key, held in groups.items() if order[key] > first}
+        groups = {key: held for key, held in groups.items() if order[key] == first}
     if len(groups) > 1:
         listing = ", ".join(f"{key} ({len(held):,} file{'s' * (len(held) > 1)})" for key, held in groups.items())
-        raise PilotFormatError(
+        raise SeveralFormatsError(
             f"{_shown(items)}: holds several formats: {listing}. Name one with --format, or give its files."
         )
     if groups:
         key = next(iter(groups))
         chosen = _unique(groups[key])
-        return Found(format=formats[key], files=chosen, notes=_damaged(passed_over, chosen))
+        return Found(format=formats[key], files=chosen, beside=beside, notes=_damaged(passed_over, chosen))
     return Found(format=None, files=resolve([os.fspath(item) for item in items]))
 
 

@@ -176,7 +176,7 @@ def open_sniffed(file: InputFile) -> Iterator[Sniffed]:
 def sniff(head: bytes, name: str) -> tuple[str, str]:
     """Kind of table and column separator, from the first bytes."""
     if not head.removeprefix(BYTE_ORDER_MARK).strip():
-        raise PilotFormatError(f"{name}: is empty. A pilot needs at least one row.")
+        raise PilotFormatError(f"{name}: is empty. Give a file with at least one row.")
     if head.startswith(b"PAR1"):
         return "parquet", ","
     if head.startswith(b"ARROW1"):

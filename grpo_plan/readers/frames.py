@@ -248,7 +248,7 @@ def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
     types = {"temperature": pl.Float64}
     absent = [pl.lit(None, dtype=types.get(key, pl.String)).alias(key) for key in KEYS if key not in cells.columns]
     # engines return groups in any order: sort, so that one input always gives one Pilot
-    cells = cells.with_columns(absent).sort(KEYS)
+    cells = cells.with_columns(absent).with_columns(pl.col("temperature").fill_nan(None)).sort(KEYS)
     if cells.height:
         tally.add(with_token_sums(cells))
 
@@ -310,10 +310,12 @@ def _polars(frame: Frame) -> pl.DataFrame:
     if isinstance(native, pl.DataFrame):
         return native
     lists = _lists(frame)
-    texts = [c for c in KEYS if c != "temperature"]
-    return pl.DataFrame(
-        {
-            c: pl.Series(c, [text_of(v) for v in values], dtype=pl.String) if c in texts else pl.Series(c, values)
-            for c, values in lists.items()
-        }
-    )
+    columns = {}
+    for column, values in lists.items():
+        if column == "temperature":
+            columns[column] = pl.Series([number_of(v) for v in values], dtype=pl.Float64)
+        elif column in KEYS:
+            columns[column] = pl.Series([text_of(v) for v in values], dtype=pl.String)
+        else:
+            columns[column] = pl.Series(values, dtype=None if values else pl.Int64)
+    return pl.DataFrame(columns)

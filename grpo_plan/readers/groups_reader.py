@@ -31,7 +31,7 @@ def read_groups(
     policy_steps: tuple[int, int] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> GroupLog:
-    """Read the groups that a trainer dumped: which rollouts were sampled together, and whether they are dead.
+    r"""Read the groups that a trainer dumped: which rollouts were sampled together, and whether they are dead.
 
     Args:
         source: Path, glob, folder or a list of these.
@@ -48,6 +48,17 @@ def read_groups(
     Raises:
         PilotFormatError: The source cannot be read, or its rows do not say what was sampled together.
         DomainError: An argument is outside its domain.
+
+    >>> import json, pathlib, tempfile
+    >>> def row(prompt, session, score):  # as verl's trainer V1 dumps it
+    ...     return {"input": prompt, "output": "", "gts": "", "score": score, "step": 1, "uid": f"{prompt}_{session}_0"}
+    >>> rows = [row("a", 0, 1.0), row("a", 1, 0.0), row("b", 0, 1.0), row("b", 1, 1.0)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "1.jsonl")
+    ...     _ = path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    ...     groups = read_groups(path)
+    >>> groups.groups, groups.dead.tolist()
+    (2, [False, True])
     """
     request = request_of(
         {"reward": reward}, rollouts_per_prompt=rollouts_per_prompt, where=where, skip_malformed=skip_malformed,

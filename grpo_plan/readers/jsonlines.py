@@ -13,7 +13,8 @@ import msgspec
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
-from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero, wide_cells
+from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero
+from grpo_plan.readers.histograms import take_counts
 from grpo_plan.readers.malformed import malformed
 from grpo_plan.readers.values import from_plain, is_missing, list_of, matches
 
@@ -232,8 +233,8 @@ def count_columns(
 ) -> None:
     """Count a batch of columns (one list of values a role) of any shape into the tally."""
     size, given = len(next(iter(columns.values()))), columns
-    if roles.shape == "wide":
-        tally.add(wide_cells(columns, roles, options, place, tally))
+    if roles.shape in ("wide", "histogram"):
+        take_counts(columns, roles, options, place, tally)
     elif roles.shape == "long":
         tally.add(long_cells(columns, roles, options, place, tally))
     else:

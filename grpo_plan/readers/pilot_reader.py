@@ -16,6 +16,7 @@ from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.guard import one_error
+from grpo_plan.readers.histograms import histogram_pilot
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
@@ -47,6 +48,8 @@ def read_pilot(
     split: str = "train",
     policy_steps: tuple[int, int] | None = None,
     weak_prior: str | None = None,
+    prompt_count: str | None = None,
+    histogram: bool | None = None,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
 
@@ -55,7 +58,8 @@ def read_pilot(
     each plain or gzip or zstd; a path, a glob, a folder of one kind of table, a list of these, ``"-"`` for standard
     input; or any dataframe that narwhals accepts (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in
     its own engine. Rows of a table are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate),
-    or prompts with a list of rewards. Columns are found by their usual names; ``notes`` of the result says which.
+    prompts with a list of rewards, or numbers of prompts with the same n and k. Columns are found by their usual names;
+    ``notes`` of the result says which.
 
     Args:
         source: What to read.
@@ -81,6 +85,10 @@ def read_pilot(
         split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
         policy_steps: First and last training step to keep, both included.
         weak_prior: Model that the rollouts are of, where it is another than the one to be trained.
+        prompt_count: Column of the number of prompts, where a row stands for all prompts with the same n and k.
+        histogram: True for a pilot without names of prompts and lengths, only the number of prompts of each (n, k),
+            stratum and temperature: nothing else then comes out of Spark, Dask or DuckDB. False for counts a prompt.
+            Default: counts a prompt, but the histogram where another engine holds over 1,000,000 prompts.
 
     Returns:
         A Pilot; rollouts whose scoring failed are in ``dropped``, never read as 0.
@@ -99,13 +107,15 @@ def read_pilot(
     given = {
         "prompt": prompt, "reward": reward, "n": n, "k": k, "pass_rate": pass_rate, "fail_rate": fail_rate,
         "stratum": stratum, "temperature": temperature, "response_tokens": response_tokens, "policy": policy,
+        "prompt_count": prompt_count,
     }  # fmt: skip
     request = request_of(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
-        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior,
+        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, histogram=histogram,
     )  # fmt: skip
-    return read_into(Tally(), source, request)
+    pilot = read_into(Tally(), source, request)
+    return pilot.as_histogram() if histogram else pilot
 
 
 def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
@@ -154,7 +164,7 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
     rows = tally.rows + tally.dropped["rows_outside_where"]
-    pilot = tally.pilot(name)
+    pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
     provenance = Provenance(
         format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
     )

@@ -12,7 +12,7 @@ from grpo_plan.readers.source import Candidate, Format
 MODULES = tuple(
     (
         "verl trl ms_swift nemo_rl skyrl slime roll tinker open_instruct verifiers verifiers_v0 inspect_ai lm_eval "
-        "lighteval code_evals solve_rate_sets"
+        "lighteval code_evals solve_rate_sets trainer_state tensorboard mlflow wandb_runs metrics"
     ).split()
 )
 FEWEST_ROWS = 3  # of which most can be told from all
@@ -43,24 +43,19 @@ def format_named(name: str) -> Format | None:
 def recognised(candidate: Candidate, want: str) -> Format | None:
     """The first format that a candidate looks like and that gives what is wanted (``pilot`` or ``run``).
 
-    Where no format fits all of its rows, one that fits most of them is taken: its reader says what is wrong with the
-    others, while the general reader would take the rows for something else.
+    Where no format of rollouts fits all rows, one that fits most of them is taken: its reader says what is wrong with
+    the others, while the general reader would take the rows for something else.
     """
     wanted = [found for found in formats() if getattr(found, want) is not None]
-    for fits in (_fits, _fits_most_rows):
-        for found in wanted:
-            if fits(found, candidate):
-                return found
-    return None
+    for found in wanted:
+        if found.looks_like(candidate):
+            return found
+    return next((f for f in wanted if _fits_most_rows(f, candidate)), None) if want == "pilot" else None
 
 
 def is_of(found: Format, candidate: Candidate) -> bool:
     """Whether a candidate looks like a format, by all of its rows or by most."""
-    return _fits(found, candidate) or _fits_most_rows(found, candidate)
-
-
-def _fits(found: Format, candidate: Candidate) -> bool:
-    return found.looks_like(candidate)
+    return found.looks_like(candidate) or (found.pilot is not None and _fits_most_rows(found, candidate))
 
 
 def _fits_most_rows(found: Format, candidate: Candidate) -> bool:

@@ -23,6 +23,8 @@ class ReadRequest:
         split: Rows of training, of evaluation, or both, where a source holds both.
         policy_steps: First and last training step to keep, both included; None keeps all.
         weak_prior: Model that the rollouts are of, if another than the one to be trained; None leaves it to the reader.
+        runs: Names of the runs to read, joined in this order, where a source holds several; empty: the only one.
+        config: Settings of the run that the user gave.
         any_reward: Whether the rewards of several functions are summed where none was chosen: dead groups are told
             from mixed ones by what the trainer itself compared.
         progress: Called with the number of bytes of each block read.
@@ -35,5 +37,7 @@ class ReadRequest:
     split: str = "train"
     policy_steps: tuple[int, int] | None = None
     weak_prior: str | None = None
+    runs: tuple[str, ...] = ()
+    config: Mapping[str, object] = field(default_factory=dict)
     any_reward: bool = False
     progress: Callable[[int], None] | None = None

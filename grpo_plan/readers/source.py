@@ -31,7 +31,8 @@ class Candidate:
     Attributes:
         file: The file.
         kind: ``jsonl``, ``json`` (one document), ``json-array``, ``csv``, ``parquet``, ``arrow``, ``arrow-stream``,
-            ``zip``, ``torch`` (a zip written by torch.save), ``sqlite``, ``events`` (TensorBoard), ``text``.
+            ``zip``, ``torch`` (a zip written by torch.save), ``sqlite``, ``events`` (TensorBoard), ``wandb`` (W&B's own
+            log), ``mlflow-metric`` (lines of time, value and step).
         rows: First rows: objects of JSON lines or of an array, the document itself, rows of a CSV (values are text).
         columns: Names of the columns: of a table, of the rows together, of the tables of a database, or of the members
             of an archive; with a type in words where the file has one, else an empty text.
@@ -67,6 +68,7 @@ class Format:
         looks_like: Whether the start of a file is of this format; by content, never by name.
         pilot: Reads rollouts or counts into a sink, all files at once; None if it holds no pilot.
         run: Reads metrics of a run; None if it holds none.
+        preference: Where a folder holds the same run in several formats, the one of lowest preference is read.
     """
 
     name: str
@@ -80,3 +82,4 @@ class Format:
     looks_like: Callable[[Candidate], bool]
     pilot: Callable[[Sequence[InputFile], ReadRequest, RolloutSink], None] | None = None
     run: Callable[[Sequence[InputFile], ReadRequest], RunLog] | None = None
+    preference: int = 0

@@ -94,8 +94,10 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
                 "tell. Give a file, or pass rates from 0 to 1."
             )
     tally.notes.extend(notes)
-    if options.pass_threshold is not None and roles.shape == "wide":
+    if options.pass_threshold is not None and roles.shape in ("wide", "histogram"):
         tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")
+    if options.histogram and roles.response_tokens is not None:
+        tally.notes.append(f"{sample.name}: response lengths are left out: a histogram has none.")
     tally.policy_column = roles.policy
     tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
     return roles
@@ -105,13 +107,28 @@ def count_native(
     native: object, name: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
 ) -> None:
     """Count a frame of any engine into the tally."""
+    from grpo_plan.readers.dask_frames import count_dask, is_dask, sample_of_dask
+    from grpo_plan.readers.engines import count_remote, is_remote
     from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
 
+    if is_dask(native):
+        sample = sample_of_dask(native, name)
+        _refuse_empty(sample)
+        count_dask(native, name, _roles(sample, given, options, tally), options, tally)
+        return
     frame = frame_of(native, name)
     sample = sample_of_frame(frame, name)
+    _refuse_empty(sample)
+    roles = _roles(sample, given, options, tally)
+    if is_remote(frame):
+        count_remote(frame.lazy(), name, roles, options, tally)
+    else:
+        count_frame(frame, name, roles, options, tally)
+
+
+def _refuse_empty(sample: Sample) -> None:
     if not sample.columns or not len(next(iter(sample.columns.values()))):
-        raise PilotFormatError(f"{name}: has no rows. A pilot needs at least one.")
-    count_frame(frame, name, _roles(sample, given, options, tally), options, tally)
+        raise PilotFormatError(f"{sample.name}: has no rows. A pilot needs at least one.")
 
 
 def _scan(sniffed: Sniffed, path: Path) -> object:

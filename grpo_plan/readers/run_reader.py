@@ -1,0 +1,195 @@
+"""`read_run`: the metrics of a run, and the rollouts beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from grpo_plan._validate import as_count
+from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError, sentences
+from grpo_plan.group_log import GroupLog
+from grpo_plan.readers.arguments import request_of
+from grpo_plan.readers.discovery import Found, SeveralFormatsError, discover
+from grpo_plan.readers.files import InputFile, as_path, open_sniffed
+from grpo_plan.readers.formats.metrics import read_metrics
+from grpo_plan.readers.groups_reader import read_groups
+from grpo_plan.readers.guard import one_error
+from grpo_plan.readers.registry import TABLE
+from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.run_builder import NO_STEP, with_config
+from grpo_plan.run_log import RunLog
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def read_run(
+    source: Source,
+    *,
+    run: str | Sequence[str] | None = None,
+    config: Mapping[str, object] | None = None,
+    group_size: int | None = None,
+    groups: bool = True,
+    skip_malformed: bool = False,
+    format: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> RunLog:
+    r"""Read the metrics of a run, and the rollouts that lie beside them.
+
+    Read are the logs of trainers (``trainer_state.json``, TensorBoard, W&B, MLflow, files of metrics; ``grpo-plan
+    formats`` lists them), told apart by their content; a folder is searched for them. Of a trainer's output folder the
+    latest checkpoint counts, and rollouts that it dumped are read as groups.
+
+    Args:
+        source: Path, glob, folder, a list of these, or ``"-"`` for standard input.
+        run: Name of the run, where a source holds several; several names are joined in this order.
+        config: Settings of the run that its log does not hold, e.g. ``{"scale_rewards": "group"}``.
+        group_size: Rollouts per prompt, where the source does not tell it.
+        groups: Whether to read the rollouts of a folder too.
+        skip_malformed: Drop and count malformed lines.
+        format: Name of a format, where its content should not decide; ``"table"`` for any table with a column of steps.
+        progress: Called with the number of bytes of each block read.
+
+    Returns:
+        A RunLog; `RunLog.quantity` gives the same quantity of every tool.
+
+    Raises:
+        PilotFormatError: The source cannot be read, holds no metrics, or several runs of which none was named.
+        MissingExtraError: Event files need the extra ``tensorboard``.
+        DomainError: An argument is outside its domain.
+
+    >>> import json, pathlib, tempfile
+    >>> rows = [{"step": i, "reward": 0.4, "frac_reward_zero_std": 0.5, "reward_std": 0.3} for i in (1, 2)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "log.jsonl")
+    ...     _ = path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ...     log = read_run(path)
+    >>> log.steps.tolist(), log.tool, log.quantity("dead_fraction").values.tolist()
+    ([1, 2], 'trl', [0.5, 0.5])
+    """
+    request = request_of({}, skip_malformed=skip_malformed, format=format, progress=progress)
+    size = None if group_size is None else as_count(group_size, "group_size")
+    if config is not None and not isinstance(config, Mapping):
+        raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
+    request = replace(request, runs=_names(run), config=dict(config or {}))
+    with one_error(os.fspath(source) if isinstance(source, str | os.PathLike) else f"{len(source)} sources"):
+        return _read(source, request, size, groups)
+
+
+def _read(source: Source, request: ReadRequest, size: int | None, groups: bool) -> RunLog:
+    log, found = load_run(source, request)
+    log = with_config(log, request.config)
+    if size is not None:
+        log = replace(log, group_size=size)
+    if groups and source != "-":
+        log = _with_groups(log, source, request)
+    if log.group_size is None:
+        log = replace(log, group_size=log.rollouts_per_prompt)
+    if log.format == TABLE and log.tool is None and NO_STEP in log.notes:
+        raise PilotFormatError(
+            f"{log.source}: has no column of training steps and no metric that is known. Is it a pilot? Read it with "
+            "grpo-plan fit."
+        )
+    if not log.metrics and log.groups is None:
+        raise PilotFormatError(
+            f"{log.source}: holds no metrics of training. Give the log of a trainer (grpo-plan formats lists them)."
+        )
+    if found is not None and found.beside:
+        also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
+        log = replace(log, notes=sentences(*log.notes, f"Also there, and not read: {also}."))
+    return log if found is None or not found.notes else replace(log, notes=sentences(*log.notes, *found.notes))
+
+
+def load_run(source: Source, request: ReadRequest) -> tuple[RunLog, Found | None]:
+    """The metrics of a source, however few; and the files that they are from."""
+    if isinstance(source, str) and source == "-":
+        return _standard_input(request), None
+    found = discover_run(source, request)
+    if found is None:
+        return _nothing(source), None
+    if found.format is not None and found.format.run is not None:
+        return found.format.run(found.files, request), found
+    if len(found.files) > 1 and not request.runs:
+        raise PilotFormatError(
+            f"{os.fspath(source) if isinstance(source, str | os.PathLike) else 'the source'}: holds "
+            f"{len(found.files):,} files, and a run is read from one log. Name it."
+        )
+    return read_metrics(found.files, request, TABLE), found
+
+
+def discover_run(source: Source, request: ReadRequest) -> Found | None:
+    """Files of a run; None where a folder holds rollouts but no metrics."""
+    try:
+        found = discover(source, "run", request.format)
+    except SeveralFormatsError:
+        raise
+    except PilotFormatError:
+        if request.format is None and _rollouts(source):
+            return None
+        raise
+    if found.format is None and request.format is None and _rollouts(source):
+        return None
+    return found
+
+
+def _rollouts(source: Source) -> bool:
+    """Whether a source is a dump of rollouts that a reader knows."""
+    try:
+        return discover(source, "pilot", None).format is not None
+    except GrpoPlanError:
+        return False
+
+
+def _nothing(source: Source) -> RunLog:
+    shown = os.fspath(source) if isinstance(source, str | os.PathLike) else f"{len(source)} sources"
+    return RunLog(steps=np.empty(0, dtype=np.int64), metrics={}, format=TABLE, source=shown)
+
+
+def _standard_input(request: ReadRequest) -> RunLog:
+    """Standard input can be read once only: it is copied to a file first."""
+    file = InputFile(name="standard input", path=None)
+    with open_sniffed(file) as sniffed, as_path(sniffed, file) as path:
+        log, _ = load_run(path, request)
+    return replace(log, source=file.name)
+
+
+def _names(run: object) -> tuple[str, ...]:
+    if run is None:
+        return ()
+    names = (run,) if isinstance(run, str) else run
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+        raise DomainError(f"run must be the name of a run, or a list of names; got {run!r}.")
+    return tuple(names)
+
+
+def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
+    """A run with the groups of the rollouts that lie beside its metrics; what could not be read is noted."""
+    if not _rollouts(source):
+        return log
+    held = _groups_of(source, request, None)
+    if isinstance(held, GrpoPlanError) and log.rollouts_per_prompt is not None:
+        held = _groups_of(source, request, log.rollouts_per_prompt)
+    if isinstance(held, GrpoPlanError):
+        if not log.metrics:
+            raise held
+        return replace(log, notes=(*log.notes, f"The rollouts beside the metrics were not read: {held}"))
+    steps = log.steps if log.metrics else np.unique(held.step)
+    where = "" if not log.metrics else "Rollouts beside the metrics: "
+    said = held.provenance.sentences
+    pooled = said[1:2] if held.provenance.mixed_policies else ()  # steps are kept apart here
+    notes = (*log.notes, *(f"{where}{note}" for note in held.notes if note not in pooled))
+    format = log.format if log.metrics else (held.provenance.format or log.format)
+    return replace(log, groups=held, steps=steps, notes=notes, format=format)
+
+
+def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> GroupLog | GrpoPlanError:
+    """The groups of a source, or why they cannot be read."""
+    try:
+        return read_groups(
+            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=group_size,
+            progress=request.progress,
+        )  # fmt: skip
+    except GrpoPlanError as error:
+        return error
