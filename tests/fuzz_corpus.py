@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,7 +32,7 @@ class Source:
         rows: Whether a line of a data file is a rollout (or a prompt with its counts).
         reward: Where a row keeps its reward; what is no reward there must be refused or counted.
         identity: Fields of a row that name its prompt, group or step.
-        alone: Whether a row that is missing is an error, since groups are consecutive rows.
+        run: Whether it is a log of a run, for `grpo_plan.read_run`.
     """
 
     name: str
@@ -40,7 +42,7 @@ class Source:
     rows: bool = False
     reward: Path = ()
     identity: Sequence[str] = ()
-    alone: bool = False
+    run: bool = False
 
 
 def _files(folder: str, *names: str) -> Files:
@@ -104,6 +106,47 @@ def _evalchemy() -> Source:
     return Source(name="evalchemy", files=files, data=tuple(files))
 
 
+def _events() -> Source:
+    """An event file of TensorBoard: length, its checksum, the event, its checksum; a file begins with its version."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+    events = [Event(wall_time=1.0, file_version="brain.Event:2")]
+    for step in range(1, 6):
+        values = [Summary.Value(tag=f"train/{n}", simple_value=step / 8) for n in ("reward", "frac_reward_zero_std")]
+        events.append(Event(wall_time=1.0 + step, step=step, summary=Summary(value=values)))
+    data = b""
+    for event in events:
+        text = event.SerializeToString()
+        size = struct.pack("<Q", len(text))
+        data += size + struct.pack("<I", masked_crc32c(size)) + text + struct.pack("<I", masked_crc32c(text))
+    files = {"events.out.tfevents.1000000000.host.1.0": data}
+    return Source(name="tensorboard", files=files, data=tuple(files), run=True)
+
+
+def _step_logs() -> Source:
+    steps = [{"step": i, "reward": 0.5, "zvf": 0.25, "gu": 0.75} for i in range(1, 6)]
+    text = {"runs": [{"tag": "a", "group_size": 8, "step_log": steps}]}
+    return Source(
+        name="step-log", files={"summary.json": json.dumps(text, indent=1).encode()}, data=("summary.json",), run=True
+    )  # fmt: skip
+
+
+def _history() -> Source:
+    rows = [
+        {"_step": i, "_runtime": 1.0, "_timestamp": 2.0, "train/global_step": i, "train/reward": i / 8}
+        for i in range(1, 8)
+    ]
+    text = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    return Source(name="wandb-history", files={"history.jsonl": text}, data=("history.jsonl",), run=True)
+
+
+def _database() -> Source:
+    data = lzma.decompress((DATA / "mlflow" / "mlflow.db.xz").read_bytes())
+    return Source(name="mlflow", files={"mlflow.db": data}, data=("mlflow.db",), run=True)
+
+
 def _plain(files: Files) -> Files:
     """Compressed files without their compression, and without the suffix of it."""
     import gzip
@@ -161,7 +204,7 @@ def sources() -> tuple[Source, ...]:
         _table(),
         _of("ms-swift", "ms_swift", ["completions.jsonl"], ["logging.jsonl"]),
         _of("nemo-rl", "nemo_rl", ["train_data_step1.jsonl", "train_data_step2.jsonl"], rows=True,
-            reward=("rewards",), identity=("idx", "token_ids"), alone=True, options={"rollouts_per_prompt": 8}),
+            reward=("rewards",), identity=("idx", "token_ids"), options={"rollouts_per_prompt": 8}),
         _of("skyrl-eval", "skyrl/dumped_evals/global_step_5_evals", ["toy.jsonl"], ["aggregated_results.jsonl"],
             rows=True, reward=("score",), identity=("input_prompt",)),
         _of("roll", "roll", ["rollout_dump_data.step_1.jsonl"]),
@@ -186,4 +229,17 @@ def sources() -> tuple[Source, ...]:
     ]  # fmt: skip
     listed += [_rate_set(name, kind) for name in RATE_SETS for kind in ("jsonl", "parquet")]
     listed += [_rate_set(name, "csv") for name in ("lime-difficulty", "lime-solved")]
-    return tuple(listed)
+    logs = [
+        _of("trainer-state", "trl/binary", ["trainer_state.json"], ["run_config.json"], run=True),
+        _of("run of TRL", "trl/none2", ["trainer_state.json", *_parquets(range(1, 4))], ["run_config.json"], run=True),
+        _of("run of tinker", "tinker/run", ["metrics.jsonl"], ["config.json", tinker[0]], run=True),
+        _of("run of ms-swift", "ms_swift", ["logging.jsonl"], ["completions.jsonl"], run=True),
+        _of("run of EasyR1", "easyr1", ["experiment_log.jsonl"], run=True),
+        *(_of(f"run of prime-rl {v}", f"prime_rl/{v}", ["metrics.jsonl"], run=True) for v in ("v0.3", "v0.6", "v0.8")),
+        _of("wandb-csv", "wandb_export", ["chart.csv"], run=True),
+        _history(),
+        _events(),
+        _step_logs(),
+        _database(),
+    ]
+    return tuple(listed + logs)
