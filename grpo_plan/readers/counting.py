@@ -67,12 +67,24 @@ class Tally:
     observer: Observer | None = None
     odd: OddRewards | None = None
     other_rewards: Sequence[str] = ()
+    _cells: int = 0
+    _limit: int = COMPACT_ROWS
+    _scored: int = 0
+    _passed: int = 0
 
     def add(self, cells: pl.DataFrame) -> None:
-        """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
+        """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts.
+
+        Each time the cells must have doubled, and no batch looks at those before it: the work grows with the rows.
+        """
         self.parts.append(cells)
-        if sum(p.height for p in self.parts) > COMPACT_ROWS and len(self.parts) > 1:
+        self._cells += cells.height
+        self._scored += int(cells["n"].sum())
+        self._passed += int(cells["k"].sum())
+        if self._cells > self._limit and len(self.parts) > 1:
             self.parts = [self._merged()]
+            self._cells = self.parts[0].height
+            self._limit = max(COMPACT_ROWS, 2 * self._cells)
 
     def _merged(self) -> pl.DataFrame:
         import polars as pl
@@ -129,8 +141,8 @@ class Tally:
     def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
         """Whether a reward so far is neither 0 nor 1; while their levels are few, reading goes on to know them all."""
         if self.odd is None:
-            n, k = (sum(int(part[c].sum()) for part in self.parts) for c in ("n", "k"))
-            self.odd = odd_rewards(rewards, place, column, passes=k > 0, fails=n > k)
+            passes, fails = self._passed > 0, self._scored > self._passed
+            self.odd = odd_rewards(rewards, place, column, passes=passes, fails=fails)
         if self.odd is not None:
             self.odd.take(rewards, self.other_rewards)
         return self.odd is not None

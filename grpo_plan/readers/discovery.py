@@ -60,7 +60,8 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     found = _named(name, want, files, inside, items) if name is not None else _told(want, files, inside, items)
     if not closed:
         return found
-    note = f"{len(closed):,} folders could not be opened and were not searched: {shown(closed, 3)}."
+    count = "1 folder" if len(closed) == 1 else f"{len(closed):,} folders"
+    note = f"{count} could not be opened, and what is in there was not read: {shown(closed, 3)}."
     return replace(found, notes=[*found.notes, note])
 
 
@@ -71,7 +72,9 @@ def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Seq
     formats: dict[str, Format | None] = {}
     for alike, lenient in ((_alike(files), False), (_alike(inside), True)):
         for same in alike:
-            found = _format_of(same, want)
+            found, error = _format_of(same, want)
+            if error is not None and not lenient:
+                raise error
             if found is None and lenient:
                 passed_over += same
                 continue  # a folder holds other things too
@@ -124,18 +127,25 @@ def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile]
     return Found(format=found, files=_unique(chosen))
 
 
-def _format_of(same: Sequence[InputFile], want: str) -> Format | None:
-    """Format of files of one kind: that of the first; where it is none, or damaged, of the last or one between."""
+def _format_of(same: Sequence[InputFile], want: str) -> tuple[Format | None, PilotFormatError | None]:
+    """Format of files of one kind: that of the first; where it is none, or damaged, of the last or one between.
+
+    Where none can be looked into, what is wrong with the first.
+    """
+    errors: list[PilotFormatError] = []
+    looked = 0
     for file in dict.fromkeys((same[0], same[-1], same[len(same) // 2], same[len(same) // 4])):
         if file.path is None or not file.path.is_file():
             continue  # a pipe can be read once only
+        looked += 1
         try:
             found = recognised(look(file), want)
-        except PilotFormatError:
+        except PilotFormatError as error:
+            errors.append(error)
             continue  # the reader says what is wrong
         if found is not None:
-            return found
-    return None
+            return found, None
+    return None, errors[0] if errors and len(errors) == looked else None
 
 
 def _damaged(passed_over: Sequence[InputFile], chosen: Sequence[InputFile]) -> list[str]:
@@ -153,7 +163,8 @@ def _damaged(passed_over: Sequence[InputFile], chosen: Sequence[InputFile]) -> l
             names += [] if candidate.columns else [file.name]
     if not names:
         return []
-    return [f"{len(names):,} files in the folder cannot be looked into, and were passed over: {shown(names, 3)}."]
+    files = "1 file in the folder cannot" if len(names) == 1 else f"{len(names):,} files in the folder cannot"
+    return [f"{files} be looked into and {'was' if len(names) == 1 else 'were'} passed over: {shown(names, 3)}."]
 
 
 def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:

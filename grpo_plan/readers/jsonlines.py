@@ -20,6 +20,7 @@ from grpo_plan.readers.values import from_plain, is_missing, list_of, matches
 
 BLOCK_BYTES = 2 << 20
 MAX_LINE_BYTES = 256 << 20
+MAX_INFLATED_BYTES = 1 << 30
 SAMPLE_ROWS = 500
 BATCH_ROWS = 200_000
 ARRAY_HEAD_BYTES = 1 << 20
@@ -157,6 +158,18 @@ class _Position:
             while left > 0 and (piece := file.read(min(left, BLOCK_BYTES))):
                 lines, left = lines + piece.count(b"\n"), left - len(piece)
         return lines
+
+
+def read_whole(stream: BinaryIO, name: str, *, compressed: bool) -> bytes:
+    """All of a stream that is held in memory; a compressed one may not inflate without limit.
+
+    Raises:
+        PilotFormatError: It is compressed and takes more than 1 GB.
+    """
+    data = stream.read(MAX_INFLATED_BYTES + 1) if compressed else stream.read()
+    if compressed and len(data) > MAX_INFLATED_BYTES:
+        raise PilotFormatError(f"{name}: is one JSON array of more than 1 GB. Write one object a line (JSONL).")
+    return data
 
 
 def read_json_array(data: bytes, name: str, shape: RowShape) -> Iterator[RowBatch]:

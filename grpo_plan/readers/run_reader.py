@@ -94,12 +94,18 @@ def _read(source: Source, request: ReadRequest, size: int | None, groups: bool) 
         )
     if not log.metrics and log.groups is None:
         raise PilotFormatError(
-            f"{log.source}: holds no metrics of training. Give the log of a trainer (grpo-plan formats lists them)."
+            f"{log.source}: holds no metrics of training{_left_out(log)}. Give the log of a trainer (grpo-plan formats "
+            "lists them)."
         )
     if found is not None and found.beside:
         also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
         log = replace(log, notes=sentences(*log.notes, f"Also there, and not read: {also}."))
     return log if found is None or not found.notes else replace(log, notes=sentences(*log.notes, *found.notes))
+
+
+def _left_out(log: RunLog) -> str:
+    said = ", ".join(f"{reason.replace('_', ' ')}: {count:,}" for reason, count in log.dropped.items())
+    return f" ({said})" if said else ""
 
 
 def load_run(source: Source, request: ReadRequest) -> tuple[RunLog, Found | None]:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
-SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart; no text uses it
+SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart
+ESCAPED = "\\x1f"  # how it is written in a prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,7 +102,7 @@ class RolloutSink:
         if (self.filtered is not None or self.groups_apart) and "group" in columns:  # dropped were groups
             prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))
             apart = [
-                None if p is None else f"{p}{SEPARATOR}{step}{SEPARATOR}{group}"
+                None if p is None else f"{p.replace(SEPARATOR, ESCAPED)}{SEPARATOR}{step}{SEPARATOR}{group}"
                 for p, step, group in zip(prompts, steps, columns["group"], strict=True)
             ]
             counted, self.tally.observer = counted | {"prompt": apart}, None
@@ -191,7 +192,7 @@ def _steps(values: Sequence[Any], place: Place) -> list[int | None]:
                   for v in values]  # fmt: skip
     for i, step in enumerate(values):
         if step is not None and not (is_whole(step) and step >= 0):
-            raise PilotFormatError(f"{place(i)}: step must be a whole number of at least 0; got {shown([step])}.")
+            raise PilotFormatError(f"{place(i)}: step must be a whole number of at least 0; got {shown([repr(step)])}.")
     return list(values)
 
 

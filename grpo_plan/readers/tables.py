@@ -17,6 +17,7 @@ from grpo_plan.readers.jsonlines import (
     read_blocks,
     read_json_array,
     read_json_lines,
+    read_whole,
     sample_of,
 )
 from grpo_plan.readers.rates import RateReading, beyond_one
@@ -63,7 +64,7 @@ def _count_json(
     if path is not None and not path.is_file():
         path = None  # a pipe cannot be read twice
     if sniffed.kind == "json-array":
-        data = sniffed.stream.read()
+        data = read_whole(sniffed.stream, name, compressed=sniffed.compressed)
         blocks: Iterator[bytes] = iter(())
     else:
         blocks = read_blocks(sniffed.stream, name)

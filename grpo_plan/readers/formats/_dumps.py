@@ -85,7 +85,12 @@ def distinct(
     if not left_out or not kept:
         return files
     sink.files = len(kept)
-    sink.note(f"{len(left_out):,} files are empty or copies of others and were left out: {shown(sorted(left_out), 3)}.")
+    count = (
+        "1 file is empty or a copy of another"
+        if len(left_out) == 1
+        else f"{len(left_out):,} files are empty or copies of others"
+    )
+    sink.note(f"{count} and left out: {shown(sorted(left_out), 3)}.")
     return kept
 
 
@@ -136,7 +141,7 @@ def usable(batch: Batch, sink: RolloutSink, fault: Callable[[int], str | None]) 
 
 def not_whole(name: str, value: object) -> str | None:
     """The fault of a value that must be a whole number of at least 0; None if it is one."""
-    return None if is_whole(value) and value >= 0 else f"{name} must be a whole number; got {shown([value])}"  # type: ignore[operator]
+    return None if is_whole(value) and value >= 0 else f"{name} must be a whole number; got {shown([repr(value)])}"  # type: ignore[operator]
 
 
 def asked(sink: RolloutSink, fields: Iterable[str], where: str, *, groups_known: bool = True) -> dict[str, str]:

@@ -123,6 +123,10 @@ def reward_names(run: LoggedRun, sink: RolloutSink) -> list[str]:
                 else "all columns of numbers; log_extra adds such"
             )
             sink.note(f"{run.name}: taken as reward functions: {', '.join(found)} ({how}); no log names them.")
+    if lost := [name for name in run.facts.rewards if name not in columns]:
+        sink.note(
+            f"{run.name}: {run.facts.log or 'the log'} names rewards that no table has as numbers: {', '.join(lost)}."
+        )
     if not found:
         raise PilotFormatError(f"{run.name}: holds no column of rewards. Name one with --reward-column.")
     if others := [c for c in floats if c not in found]:

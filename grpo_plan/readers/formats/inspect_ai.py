@@ -241,6 +241,8 @@ def _from_archive(path: Path, name: str) -> _Log:
             members = set(archive.namelist())
             header = _member(archive, HEADER if HEADER in members else START, name)
             parts = [SUMMARIES] if SUMMARIES in members else _journal(members)
+            if not parts:
+                raise PilotFormatError(f"{name}: holds no summaries of its samples. Is it complete?")
             samples = [_member(archive, part, name) for part in parts]
     except PilotFormatError:
         raise
@@ -255,9 +257,11 @@ def _from_archive(path: Path, name: str) -> _Log:
 
 def _member(archive: Any, member: str, name: str) -> bytes:
     """The bytes of a member, which may not inflate without limit."""
-    with archive.open(member) as stream:
-        data: bytes = stream.read(MAX_DOCUMENT_BYTES + 1)
-    if len(data) > MAX_DOCUMENT_BYTES:
+    data, told = b"", archive.getinfo(member).file_size
+    if told <= MAX_DOCUMENT_BYTES:
+        with archive.open(member) as stream:
+            data = stream.read(MAX_DOCUMENT_BYTES + 1)  # it may hold more than it says
+    if max(told, len(data)) > MAX_DOCUMENT_BYTES:
         raise PilotFormatError(f"{name}: its member {member} takes more than 1 GB. Is it an Inspect log?")
     return data
 
