@@ -18,6 +18,7 @@ from grpo_plan.readers.formats._dumps import (
     asked,
     batches,
     distinct,
+    not_whole,
     note_cut_off,
     peek,
     reward_name,
@@ -81,8 +82,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
     for name in ("step", "prompt_idx"):
-        if not isinstance(fields[name][i], int):
-            return f"{name} must be a whole number; got {shown([fields[name][i]])}"
+        if why := not_whole(name, fields[name][i]):
+            return why
     if not bytes(fields["prompt_tokens"][i]).startswith(b"["):
         return f"prompt_tokens must be a list; got {shown([bytes(fields['prompt_tokens'][i]).decode() or None])}"
     return None
