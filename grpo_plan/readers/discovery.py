@@ -1,4 +1,4 @@
-"""Which files of a source belong to which format: folders are searched, one file of each kind is looked at."""
+"""Which files of a source belong to which format: folders are searched, a few files of each kind are looked at."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     formats: dict[str, Format | None] = {}
     for alike, lenient in ((_alike(files), False), (_alike(inside), True)):
         for same in alike:
-            found = _format_of(same[0], want)
+            found = _format_of_kind(same, want)
             if found is None and lenient:
                 continue  # a folder holds other things too
             key = TABLE if found is None else found.name
@@ -99,15 +99,28 @@ def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile]
         raise PilotFormatError(f"{_shown(items)}: format {name!r} gives {other}. See grpo-plan formats.")
     chosen = [*files]
     for same in _alike(inside):
-        try:
-            fits = found.looks_like(look(same[0]))
-        except PilotFormatError:
-            fits = False
-        if fits:
+        if any(_fits(found, file) for file in _some_of(same)):
             chosen += same
     if not chosen:
         raise PilotFormatError(f"{_shown(items)}: holds no file of format {name!r} ({found.files}). Name a file.")
     return Found(format=found, files=_unique(chosen))
+
+
+def _fits(format: Format, file: InputFile) -> bool:
+    try:
+        return format.looks_like(look(file))
+    except PilotFormatError:
+        return False
+
+
+def _some_of(alike: Sequence[InputFile]) -> list[InputFile]:
+    """The first, last and middle file of one kind: any of them may be empty or damaged."""
+    return list({i: alike[i] for i in (0, len(alike) - 1, len(alike) // 2)}.values())
+
+
+def _format_of_kind(alike: Sequence[InputFile], want: str) -> Format | None:
+    """Format of files of one kind: that of the first that is recognised, of a few that are looked at."""
+    return next((found for file in _some_of(alike) if (found := _format_of(file, want)) is not None), None)
 
 
 def _format_of(file: InputFile, want: str) -> Format | None:
@@ -120,7 +133,7 @@ def _format_of(file: InputFile, want: str) -> Format | None:
 
 
 def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:
-    """Files whose folder and name differ in digits only: they are of one kind, and one is looked at."""
+    """Files whose folder and name differ in digits only: they are of one kind, and a few are looked at."""
     groups: dict[str, list[InputFile]] = {}
     for file in files:
         groups.setdefault(re.sub(r"[0-9a-f]{6,}|\d+", "#", str(file.path)), []).append(file)

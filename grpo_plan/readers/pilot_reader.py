@@ -21,7 +21,7 @@ from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink, pilot_of
+from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
@@ -180,7 +180,7 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
 
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
-    rows = tally.rows + tally.dropped["rows_outside_where"]
+    rows = tally.rows + sum(tally.dropped[reason] for reason in ("rows_outside_where", *BROKEN_LINES))
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
     provenance = Provenance(
         format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior

@@ -12,6 +12,7 @@ import msgspec
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
+from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import json_rows
 from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
@@ -44,7 +45,7 @@ def _looks(candidate: Candidate) -> bool:
 
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
-    for file in files:
+    for file in distinct(files, sink):
         _read_file(file, request, sink)
 
 
@@ -82,6 +83,10 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
             "filter": [text_of(rows[i].filter) or "none" for i in keep],
         }
         sink.add_counts(columns, lambda j, b=batch, k=keep: b.place(k[j]), k_name=metric)  # type: ignore[misc]
+    if metric is None and filters and wanted is not None:
+        raise PilotFormatError(
+            f"{file.name}: no row has the filter {' or '.join(wanted)}. Its filters: {', '.join(filters)}."
+        )
     if metric is not None:
         times = "its mean over all answers of a document" if several else "of the only answer of a document"
         sink.note(f"{file.name}: passes are {metric}, {times}.")
@@ -128,6 +133,11 @@ def _counts(row: _Row, value: Any, metric: str, place: Callable[[], str]) -> tup
     repeats = list_of(answers[0]) if answers else None
     if not answers or not repeats:
         raise PilotFormatError(f"{place()}: resps holds no answer. Is the log complete?")
+    if isinstance(repeats[0], list):
+        raise PilotFormatError(
+            f"{place()}: its choices were scored by their likelihood, and no answer was sampled: {metric} is no pass "
+            "rate. Evaluate with a task that generates answers (output_type: generate_until)."
+        )
     n = len(repeats)
     if value is None or value != value:
         return n, None

@@ -124,7 +124,10 @@ def _temperature(value: object) -> float | None:
             value = msgspec.json.decode(value)
         except msgspec.MsgspecError:
             return None
-    return number_of(value.get("temperature")) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping):
+        return None
+    inner = value.get("generation_config")
+    return number_of((inner if isinstance(inner, Mapping) else value).get("temperature"))
 
 
 FORMATS = (

@@ -11,6 +11,7 @@ from typing import Any
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._columns import Columns, column_batches, first_values
+from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import chosen_reward
 from grpo_plan.readers.rates import NotARate, RateColumn, RateReading, reading_of
 from grpo_plan.readers.request import ReadRequest
@@ -115,7 +116,7 @@ SETS = {
 
 def read_rate_set(name: str, files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Counts of every prompt, from the rates of one model."""
-    source = SETS[name]
+    source, files = SETS[name], distinct(files, sink)
     columns = _columns_of(files)
     chosen = _chosen(source, columns, files, sink)
     model = source.model(chosen)
