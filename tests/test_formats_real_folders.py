@@ -304,3 +304,34 @@ def test_the_temperature_of_roll_may_be_inside_its_settings_of_generation(
 
 def test_a_limit_of_a_chance_is_rounded_up() -> None:
     assert [at_most(chance) for chance in (2.4e-4, 3e-4, 9.9e-4, 0.0)] == ["0.0003", "0.0003", "0.001", "1e-12"]
+
+
+def test_a_problem_with_a_row_for_each_solution_counts_once(tmp_path: Path) -> None:
+    """OpenMathReasoning repeats the rate of a problem beside each of its solutions."""
+    rows = [
+        {"problem": f"p{i}", "generated_solution": f"s{j}", "pass_rate_72b_tir": rate}
+        for i, rate in enumerate(["0.5", "0.96875", "n/a", "1.0"]) for j in range(3)
+    ]  # fmt: skip
+    rows.append({"problem": "p0", "generated_solution": "s", "pass_rate_72b_tir": "0.25"})  # measured again
+    pilot = gp.read_pilot(write(tmp_path / "train.jsonl", rows))
+    counts = dict(zip(pilot.prompt_id.tolist(), zip(pilot.successes, pilot.rollouts, strict=True), strict=True))  # type: ignore[union-attr]
+    assert counts == {"p0": (24, 64), "p1": (31, 32), "p3": (32, 32)}
+    assert pilot.dropped == {"repeated_problems": 8, "prompts_with_missing_counts": 1}
+    assert any(note.startswith("8 rows repeat a problem with the same rate") for note in pilot.notes)
+
+
+def test_a_score_of_one_answer_is_suspected(tmp_path: Path) -> None:
+    def row(i: int, value: float, metric: str) -> dict[str, Any]:
+        return choice(i, "text") | {
+            "resps": [["a"] * 4], "filtered_resps": [["a"] * 4], "metrics": [metric], metric: value,
+        }  # fmt: skip
+
+    def notes(values: Sequence[float], metric: str) -> str:
+        rows = [row(i, value, metric) for i, value in enumerate(values)]
+        return " ".join(gp.read_pilot(write(tmp_path / "samples.jsonl", rows)).notes)
+
+    suspicion = "exact_match is 0 or 1 in all 8 documents, each of several answers: does it score one of them only?"
+    assert suspicion in notes([0, 1] * 4, "exact_match")
+    assert "does it score" not in notes([0, 1] * 3 + [0], "exact_match")  # too few to say
+    assert "does it score" not in notes([0, 1, 0.25] * 3, "exact_match")
+    assert "does it score" not in notes([0, 1] * 4, "avg_at_4")
