@@ -335,3 +335,19 @@ def test_a_score_of_one_answer_is_suspected(tmp_path: Path) -> None:
     assert "does it score" not in notes([0, 1] * 3 + [0], "exact_match")  # too few to say
     assert "does it score" not in notes([0, 1, 0.25] * 3, "exact_match")
     assert "does it score" not in notes([0, 1] * 4, "avg_at_4")
+
+
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [
+        ("tinker/run/metrics.jsonl", "tinker-metrics"),
+        ("trl/binary/trainer_state.json", "trainer-state"),
+        ("prime_rl/v0.8/metrics.jsonl", "prime-rl-metrics"),
+        ("wandb_export/chart.csv", "wandb-csv"),
+    ],
+)
+def test_a_log_of_metrics_is_no_pilot_and_says_so(log: str, name: str) -> None:
+    with pytest.raises(
+        PilotFormatError, match=rf": is a log of metrics \({name}\), which holds no rollouts\. Give the"
+    ):
+        gp.read_pilot(DATA / log)

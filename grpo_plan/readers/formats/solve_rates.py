@@ -150,7 +150,7 @@ def read_rate_set(name: str, files: Sequence[InputFile], request: ReadRequest, s
             _add(sink, filtered, counts, batch, prompt, stratum, model, source, place, chosen)
     if again := sink.tally.dropped["repeated_problems"]:
         sink.note(
-            f"{again:,} rows repeat a problem with the same rate, as where each solution has a row: it counts once."
+            f"{again:,} rows repeat a problem with the same rate, as where each solution has a row; it counts once."
         )
     if source.note is not None:
         sink.note(f"{source.note}.")
