@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grpo_plan.errors import DomainError, sentences
+from grpo_plan.errors import DomainError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.addresses import is_address
 from grpo_plan.readers.arguments import request_of
-from grpo_plan.readers.candidates import look_at
+from grpo_plan.readers.candidates import look, look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
@@ -22,7 +22,7 @@ from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink, pilot_of
+from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
@@ -149,11 +149,30 @@ def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     tally.notes += found.notes
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    with several_processes(tally, request.options):
-        count_tables(found.files, request, tally)
+    try:
+        with several_processes(tally, request.options):
+            count_tables(found.files, request, tally)
+    except PilotFormatError:
+        if request.format is None and (log := _log_of_metrics(found.files[0])) is not None:
+            raise PilotFormatError(
+                f"{found.files[0].name}: is a log of metrics ({log}), which holds no rollouts. Give the rollouts of "
+                "the run (grpo-plan formats lists them); read_run reads its metrics."
+            ) from None
+        raise
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
     return _table_pilot(tally, name, len(found.files), request)
+
+
+def _log_of_metrics(file: InputFile) -> str | None:
+    """Name of the format of a run's metrics that a file is of; None if it is of none."""
+    if file.path is None or not file.path.is_file():
+        return None
+    try:
+        found = recognised(look(file), "run")
+    except PilotFormatError:
+        return None
+    return None if found is None else found.name
 
 
 def _read_addresses(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
@@ -187,7 +206,7 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
 
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
-    rows = tally.rows + tally.dropped["rows_outside_where"]
+    rows = tally.rows + sum(tally.dropped[reason] for reason in ("rows_outside_where", *BROKEN_LINES))
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
     provenance = Provenance(
         format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
