@@ -232,7 +232,7 @@ def _decode_one(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any | None:
         value = _loads(line)  # the json module also takes NaN and Infinity, which Python writes
         try:
             return from_plain(value, decoder.type) if isinstance(value, dict) else None
-        except (msgspec.MsgspecError, RecursionError, OverflowError):
+        except (msgspec.MsgspecError, RecursionError):
             return None
 
 

@@ -7,21 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.addresses import is_address
 from grpo_plan.readers.arguments import request_of
-from grpo_plan.readers.candidates import look_at
+from grpo_plan.readers.candidates import look, look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
+from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.histograms import histogram_pilot
 from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink, pilot_of
+from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
@@ -127,6 +128,11 @@ def read_pilot(
 
 def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     """Read a source into a tally, whose observer sees every batch of columns, and turn it into a Pilot."""
+    with one_error(_name(source)):
+        return _read_into(tally, source, request)
+
+
+def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     if not (isinstance(source, str | os.PathLike) or _is_path_list(source)):
         name = "the dataframe"
         with engine_errors(name, "table"):
@@ -140,13 +146,33 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
         return _read_addresses(items, tally, request)
     found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
+    tally.notes += found.notes
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    with several_processes(tally, request.options):
-        count_tables(found.files, request, tally)
+    try:
+        with several_processes(tally, request.options):
+            count_tables(found.files, request, tally)
+    except PilotFormatError:
+        if request.format is None and (log := _log_of_metrics(found.files[0])) is not None:
+            raise PilotFormatError(
+                f"{found.files[0].name}: is a log of metrics ({log}), which holds no rollouts. Give the rollouts of "
+                "the run (grpo-plan formats lists them); read_run reads its metrics."
+            ) from None
+        raise
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
     return _table_pilot(tally, name, len(found.files), request)
+
+
+def _log_of_metrics(file: InputFile) -> str | None:
+    """Name of the format of a run's metrics that a file is of; None if it is of none."""
+    if file.path is None or not file.path.is_file():
+        return None
+    try:
+        found = recognised(look(file), "run")
+    except PilotFormatError:
+        return None
+    return None if found is None else found.name
 
 
 def _read_addresses(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
@@ -180,12 +206,12 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
 
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
-    rows = tally.rows + tally.dropped["rows_outside_where"]
+    rows = tally.rows + sum(tally.dropped[reason] for reason in ("rows_outside_where", *BROKEN_LINES))
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
     provenance = Provenance(
         format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
     )
-    return replace(pilot, notes=(*pilot.notes, *provenance.warnings), provenance=provenance)
+    return replace(pilot, notes=sentences(*pilot.notes, *provenance.warnings), provenance=provenance)
 
 
 def _stream(source: str | os.PathLike[str]) -> InputFile | None:
@@ -211,6 +237,13 @@ def _read_stream(file: InputFile, tally: Tally, request: ReadRequest) -> Pilot:
             return _table_pilot(tally, file.name, 1, request)
         with as_path(sniffed, file) as path:
             return _read_format(chosen, [InputFile(name=file.name, path=path)], file.name, tally, request)
+
+
+def _name(source: object) -> str:
+    """The source in a message."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    return f"{len(source)} sources" if isinstance(source, list | tuple) else "the dataframe"
 
 
 def _is_path_list(source: object) -> bool:

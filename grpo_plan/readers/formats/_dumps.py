@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from grpo_plan.readers.counting import Place
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.sink import RolloutSink
-from grpo_plan.readers.values import shown
+from grpo_plan.readers.values import is_whole, shown
 
 OPTIONS = {
     "prompt": "--prompt-column",
@@ -26,6 +27,7 @@ OPTIONS = {
     "policy": "--model-column",
 }
 NO_COUNTS = {"n": "--n-column", "k": "--k-column", "pass_rate": "--pass-rate-column"}
+BLANK_BYTES = 16  # a file of so few may be a line feed alone: a step without rows
 Raw = msgspec.Raw  # a field that is passed over, or looked at as bytes
 
 
@@ -74,6 +76,7 @@ def distinct(
         if file.path is not None and file.path.is_file():
             sizes.setdefault(file.path.stat().st_size, []).append(file)
     left_out = {f.name for f in sizes.pop(0, ())}
+    left_out |= {f.name for size, alike in sizes.items() if size <= BLANK_BYTES for f in alike if _is_blank(f)}
     for alike in sizes.values():
         seen: set[tuple[object, bytes]] = set()
         for file in alike if len(alike) > 1 else ():
@@ -84,8 +87,13 @@ def distinct(
     if not left_out or not kept:
         return files
     sink.files = len(kept)
-    sink.note(f"{len(left_out):,} files are empty or copies of others and were left out: {shown(sorted(left_out), 3)}.")
+    count = f"{len(left_out):,} file{'s are' if len(left_out) > 1 else ' is'}"
+    sink.note(f"{count} empty or the copy of another, and left out: {shown(sorted(left_out), 3)}.")
     return kept
+
+
+def _is_blank(file: InputFile) -> bool:
+    return file.path is not None and not file.path.read_bytes().strip()
 
 
 def _digest(file: InputFile) -> bytes:
@@ -131,6 +139,11 @@ def usable(batch: Batch, sink: RolloutSink, fault: Callable[[int], str | None]) 
                 f"{batch.place(i)}: {why}. Repair the line, or drop such lines with --skip-malformed."
             )
     return batch.only(kept)
+
+
+def not_whole(name: str, value: object) -> str | None:
+    """The fault of a value that must be a whole number of at least 0; None if it is one."""
+    return None if is_whole(value) and value >= 0 else f"{name} must be a whole number; got {shown([repr(value)])}"  # type: ignore[operator]
 
 
 def asked(sink: RolloutSink, fields: Iterable[str], where: str, *, groups_known: bool = True) -> dict[str, str]:
@@ -184,14 +197,9 @@ def rewards(batch: Batch, weights: Mapping[str, float]) -> list[Any]:
         return batch.fields[next(iter(weights))]
     columns = {name: batch.fields[name] for name in weights}
     return [
-        summed({name: values[i] for name, values in columns.items()}, weights, _place(batch, columns, i))
+        summed({name: values[i] for name, values in columns.items()}, weights, partial(batch.place, i))
         for i in range(batch.size)
     ]
-
-
-def _place(batch: Batch, columns: Mapping[str, Sequence[Any]], i: int) -> str:
-    plain = all(isinstance(values[i], int | float | None) for values in columns.values())
-    return "" if plain else batch.place(i)  # naming a place may read the file again
 
 
 def reward_name(weights: Mapping[str, float]) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from grpo_plan.readers.files import InputFile
+from grpo_plan.readers.formats._dumps import distinct, note_unequal_groups
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
@@ -44,11 +46,13 @@ def _looks(candidate: Candidate) -> bool:
 
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
+    files = distinct(files, sink, _step_of)
     trained = any(_step_of(file) is not None for file in files)
     sink.groups_apart = trained
     for file in files:
         _read_file(file, sink)
     if trained:
+        note_unequal_groups(sink)
         judge(sink, "a filter (online_difficulty_filtering of the buffer, or another)")
 
 
@@ -74,7 +78,7 @@ def _read_file(file: InputFile, sink: RolloutSink) -> None:
         columns: dict[str, Sequence[Any]] = {
             "prompt": keys,
             "group": [f"{run} {key}" for key in keys],
-            "reward": [_reward(row, weights, file.name) for row in rows],
+            "reward": [_reward(row, weights, partial(batch.place, i)) for i, row in enumerate(rows)],
             "stratum": envs,
             "policy": [about.get("model")] * len(rows),
             "temperature": [number_of(temperature)] * len(rows),
@@ -103,7 +107,7 @@ def _chosen(rows: Sequence[_Row], sink: RolloutSink, where: str) -> Mapping[str,
     return chosen_reward([TOTAL, *names], sink, where)
 
 
-def _reward(row: _Row, weights: Mapping[str, float], where: str) -> Any:
+def _reward(row: _Row, weights: Mapping[str, float], where: Callable[[], str]) -> Any:
     """The reward; None where the rollout ended in an error, whatever its reward says."""
     if row.error not in (None, "", False):
         return None
