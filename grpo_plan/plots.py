@@ -65,6 +65,7 @@ def plot_dead_fraction(
     Returns:
         The axes.
     """
+    fit.require_all_groups("This picture")
     ax = _axes(ax)
     largest, level = as_count(max_group_size, "max_group_size", minimum=4), as_level(level)
     sizes = _sizes(largest)
@@ -134,6 +135,7 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
     Returns:
         The axes.
     """
+    fit.require_all_groups("This picture")
     ax = _axes(ax)
     pilot, rates = fit.pilot, fit.smooth_rates
     n = int(pilot.rollouts.max())

@@ -110,7 +110,7 @@ def test_skyrl_equal_evaluations_of_two_steps_are_no_copies(tmp_path: Path) -> N
             write(tmp_path / folder / f"global_step_{step}_evals" / "a.jsonl", [sky("q", 1.0)] * 4)
     log = read_groups(tmp_path)
     assert log.step.tolist() == [5, 10]
-    assert any(note.startswith("2 files are empty or copies of others") for note in log.notes)
+    assert any(note.startswith("2 files are empty or the copy of another") for note in log.notes)
 
 
 # ROLL

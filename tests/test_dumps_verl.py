@@ -153,7 +153,7 @@ def test_copies_and_empty_files_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "2.jsonl").touch()
     pilot = read_pilot(str(tmp_path / "*.jsonl"))
     assert pilot.rollouts.tolist() == [8] * 8
-    assert any("2 files are empty or copies of others" in note for note in pilot.notes)
+    assert any("2 files are empty or the copy of another" in note for note in pilot.notes)
 
 
 @pytest.mark.parametrize(

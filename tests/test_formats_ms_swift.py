@@ -115,7 +115,7 @@ def test_trap_7_survivors_of_dynamic_sampling(tmp_path: Path) -> None:
     path = write(tmp_path, line(1, mixed))
     groups = read_groups(path)
     assert groups.provenance.filtered is not None
-    assert "no group of 60 is dead, which has a chance below" in groups.provenance.filtered
+    assert "no group of 60 is dead, which has a chance of at most" in groups.provenance.filtered
     assert read_groups(write(tmp_path, line(1, mixed[:8]))).provenance.filtered is None  # 8 such groups are no proof
     (tmp_path / "args.json").write_text('{"num_generations": 4, "dynamic_sample": true}', encoding="utf-8")
     assert "dynamic_sample of args.json" in str(gp.read_pilot(path).provenance.filtered)

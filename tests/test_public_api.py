@@ -24,12 +24,13 @@ FUNCTIONS = {
     "pass_at_k": "successes rollouts k",
     "read_pilot": (
         "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
-        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps weak_prior "
-        "prompt_count histogram"
+        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
+        "storage_options weak_prior prompt_count histogram"
     ),
     "read_independence": (
         "source session text order level prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy "
-        "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps weak_prior"
+        "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
+        "workers storage_options weak_prior"
     ),
     "read_groups": (
         "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"
@@ -38,7 +39,7 @@ FUNCTIONS = {
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
-    "fit_pass_rates": "pilot family population independence",
+    "fit_pass_rates": "pilot family population independence truncated dropped_groups",
     "compare_estimates": "fit group_sizes level",
     "identified_range": "frequencies functional",
     "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts max_rollouts",

@@ -135,3 +135,27 @@ def test_a_census_of_measured_sets_holds_the_truth(real_data: Path, file: str, w
             d = fit.dead(g)
             hits[g] += d.low <= (full.dead(g).value or 0) <= d.high
     assert min(hits.values()) >= 19
+
+
+@pytest.mark.parametrize("last", [0, 8], ids=["first visit", "nine visits pooled"])
+def test_mixed_groups_alone_against_all_groups(real_data: Path, last: int) -> None:
+    """Dead groups of real training visits left out: the limits still hold D(8), and the number of them restores it."""
+    seen = visits(real_data / ONE_SHOT)
+    k = np.concatenate([seen[visit] for visit in range(last + 1)])
+    whole = fit_pass_rates(Pilot.from_counts(k, 8)).dead(8)
+    if last == 0:
+        assert whole.value == pytest.approx(0.4392, abs=5e-5)
+    mixed = k[(k > 0) & (k < 8)]
+    pilot = Pilot.from_counts(mixed, 8)
+    unknown = fit_pass_rates(pilot, truncated=True).dead(8)
+    counted = fit_pass_rates(pilot, dropped_groups=k.size - mixed.size).dead(8)
+    assert whole.value is not None
+    assert unknown.low < whole.low < whole.value < unknown.high == 1.0
+    assert unknown.value is not None
+    assert unknown.smooth_interval is not None
+    assert unknown.smooth_interval[0] < whole.value < unknown.smooth_interval[1]
+    assert counted.value == pytest.approx(whole.value)
+    assert counted.interval == pytest.approx(whole.interval, abs=1e-3)
+    wider = (unknown.high - unknown.low) / (whole.high - whole.low)
+    print(f"{whole}; mixed groups alone {unknown}: {wider:.1f} times as wide; counted {counted}")
+    assert wider == pytest.approx((15.3, 41.5)[last > 0], abs=0.3)

@@ -103,7 +103,7 @@ def test_many_groups_and_none_dead_were_filtered() -> None:
     sink = filled([2] * 60, 4)
     judge(sink, "the filter")
     assert sink.filtered == (
-        "none of the 60 groups is dead; had all been saved, the chance of that is below 0.0003, so the filter dropped "
+        "none of the 60 groups is dead; had all been saved, the chance of that is at most 0.0004, so the filter dropped "
         "them"
     )
 

@@ -64,6 +64,10 @@ def allocate(
     if output == "-" and (json or format is OutputFormat.JSON):
         raise DomainError("--output - writes counts to stdout, and --json its answer. Give a file, or one of them.")
     target = None if output in (None, "-") else _target(str(output), request)
+    request.refuse_missing(
+        "allocate",
+        "rollouts go to all prompts, and the dropped ones are not in the pilot. Read a source with all groups.",
+    )
     pilot = request.read()
     total = 8 * pilot.prompts if rollouts is None else parse_whole(rollouts, "--rollouts")
     fit = fit_pass_rates(pilot)

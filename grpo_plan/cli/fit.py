@@ -70,8 +70,6 @@ def fit(
 
     Example: grpo-plan fit pilot.jsonl --group-sizes 2,4,8,16
     """
-    from grpo_plan.fitting.fit import fit_pass_rates
-
     sizes = parse_group_sizes(group_sizes)
     pool = parse_population(population)
     if check_order and session_column is not None:
@@ -81,7 +79,9 @@ def fit(
         checks = request.read_checked(session_column, text_column, check_order, level)
     pilot = request.read() if checks is None else checks.pilot
     verdict = None if checks is None else checks.verdict
-    fitted = fit_pass_rates(pilot, family=family, population=pool, independence=verdict)
+    fitted = request.fit(pilot, family=family, population=pool, independence=verdict)
+    if request.missing.get("dropped_groups") is not None and len(pilot.strata) > 1:
+        tell("strata are not reported: of the dropped groups only the number is known, not the stratum.")
     dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
     strata = [] if isinstance(pool, int) else _by_stratum(fitted, sizes, level, simultaneous)
     rows = _comparisons(fitted, sizes, level) if compare else []
@@ -109,9 +109,11 @@ def _by_stratum(
         tell(f"{len(names):,} strata are too many to report one by one; keep some with --where.")
     if not 2 <= len(names) <= MAX_STRATA:
         return []
+    if fitted.truncation is not None and not fitted.unknown_dead:
+        return []
     kind = "sample" if fitted.population is None else "census"
     fits = [
-        (name, fit_pass_rates(part, family=fitted.family, population=kind))
+        (name, fit_pass_rates(part, family=fitted.family, population=kind, truncated=fitted.unknown_dead))
         for name, part in fitted.pilot.by_stratum().items()
     ]
     return [(name, part, [part.dead(size, level, simultaneous=simultaneous) for size in sizes]) for name, part in fits]
@@ -191,6 +193,7 @@ def model_json(fitted: PassRateFit) -> dict[str, Any]:
         "family": fitted.family,
         "population": fitted.population,
         "parameters": fitted.parameters,
+        "truncated": fitted.truncation,
         "status": fitted.status.name,
         "statuses": {s.name: s.sentence for s in fitted.statuses},
         "max_measured_group_size": fitted.max_measured_group_size,

@@ -53,6 +53,8 @@ def print_fit(
     out = console()
     mean = fitted.mean_pass_rate_interval(level)
     out.print(f"Pilot   {pilot_line(fitted.pilot)}")
+    if fitted.truncation is not None:
+        say(out, _groups_line(fitted.truncation), "Groups  ")
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     for line in source_lines(fitted.pilot):
         say(out, line, "Source  ")
@@ -103,6 +105,16 @@ def _cells(d: DeadFraction) -> list[str]:
     return [marked(texts[0], d), *texts[1:]]
 
 
+def _groups_line(truncation: dict[str, int | None]) -> str:
+    """What is known of the groups of a pilot that lacks its dead ones."""
+    mixed, others, dead = truncation["mixed_groups"] or 0, truncation["other_sizes"] or 0, truncation["dropped_groups"]
+    known = (
+        "the dead ones were dropped, their number is unknown" if dead is None else f"{dead:,} dead ones were dropped"
+    )
+    left = f"; left out: {others:,} of other sizes" if others else ""
+    return f"{plural(mixed, 'mixed group')} of {truncation['group_size']} rollouts; {known}{left}"
+
+
 def _population_line(fitted: PassRateFit) -> str:
     if fitted.population == fitted.pilot.prompts:
         return "exactly these prompts (census): the intervals leave out the luck of drawing prompts"
@@ -126,6 +138,9 @@ def _beta_line(fitted: PassRateFit) -> str:
 def _footnotes(fitted: PassRateFit, dead: list[DeadFraction], level: float) -> list[str]:
     largest, mean = fitted.max_measured_group_size, fitted.mean_pass_rate
     lines = [f"i.i.d.: p^G + (1-p)^G at the mean pass rate {mean:.3f}, the formula that people plan with."]
+    if fitted.unknown_dead:
+        lines[0] = f"i.i.d.: p^G + (1-p)^G at the mean pass rate {mean:.3f} of the smooth fit."
+        return [*lines, "The all-fail and all-pass parts, and the mean, have no limits but 0 and 1 here."]
     compared = [d for d in dead if 1 < d.group_size <= min(largest, 16) and d.value is not None and d.iid > 0.0]
     if (
         compared

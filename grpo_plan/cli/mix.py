@@ -93,6 +93,9 @@ def mix(
         "pools": parse_pools(pool), "max_epochs": max_epochs, "visits": visits, "level": level, "seed": seed,
     }  # fmt: skip
     target = None if plot is None else picture_target(plot, [request], "--plot")
+    request.refuse_missing(
+        "mix", "strata differ by their dead groups, and those are missing. Read a source with all groups."
+    )
     pilot = request.read()
     chosen = plan_mix(pilot, **options)
     for note in without_effect(pilot.strata, options, correction=correction, edges=edges):

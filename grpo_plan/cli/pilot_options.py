@@ -8,17 +8,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grpo_plan.cli.common import OutputFormat, parse_whole, tell
+from grpo_plan.cli.common import OutputFormat, count_option, parse_whole, tell
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
+    from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.pilot import Pilot
     from grpo_plan.readers.independence_reader import IndependenceReport
 
@@ -38,14 +40,34 @@ InputFormat = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotRequest:
-    """A pilot to read, as asked for on the command line."""
+    """A pilot to read, as asked for on the command line, and what it lacks.
+
+    Attributes:
+        sources: Files, globs, folders or -.
+        options: How to read them, as `read_pilot` takes it.
+        missing: What `fit_pass_rates` is told of dead groups that the source dropped.
+        names_source: Whether the answer itself says what was read.
+    """
 
     sources: list[str]
     options: dict[str, Any]
-    names_source: bool = False  # whether the answer itself says what was read
+    missing: dict[str, Any] = field(default_factory=dict)
+    names_source: bool = False
+
+    def fit(self, pilot: Pilot, **options: Any) -> PassRateFit:
+        """Fit a pilot of this request, for dead groups that it lacks if so asked."""
+        from grpo_plan.fitting.fit import fit_pass_rates
+
+        return fit_pass_rates(pilot, **options, **self.missing)
+
+    def refuse_missing(self, command: str, why: str) -> None:
+        """One line where a command cannot do without the dead groups."""
+        if self.missing:
+            raise DomainError(f"{command} cannot take --truncated or --dropped-groups: {why}")
 
     def holds(self, target: Path) -> bool:
         """Whether a path is one of the inputs, under whatever name."""
+        from grpo_plan.readers.addresses import without_addresses
         from grpo_plan.readers.files import resolve
 
         try:
@@ -57,7 +79,8 @@ class PilotRequest:
             stdin = os.fstat(sys.stdin.fileno())
             if (stdin.st_dev, stdin.st_ino) == identity:
                 return True
-        return any(file.identity == identity for file in resolve(self.sources))
+        paths = without_addresses(self.sources)
+        return bool(paths) and any(file.identity == identity for file in resolve(paths))
 
     def read(self, *, expected: str | None = None) -> Pilot:
         """Read it; what was assumed and what was left out goes to stderr, but for notes that hold ``expected``."""
@@ -121,14 +144,26 @@ def _pilot_options(
         list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Keep these rows; may be repeated.")
     ] = None,
     skip_malformed: Annotated[
-        bool, typer.Option("--skip-malformed", help="Drop and count malformed JSON lines.")
+        bool, typer.Option("--skip-malformed", help="Drop and count malformed lines, however many.")
     ] = False,
+    skip_bad: Annotated[int | None, count_option("Drop and count up to N malformed lines, no more.")] = None,
+    workers: Annotated[int | None, count_option("Processes that read large JSONL files; one a core, up to 8.")] = None,
+    storage_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Setting of a cloud address; may be repeated.")
+    ] = None,
     reward_weights: Annotated[
         str | None, typer.Option(metavar="NAME=W,...", help="Reward functions to sum, each times its weight.")
     ] = None,
     split: Annotated[str, typer.Option(help="Rows to count where a source holds both: train, eval or all.")] = "train",
     policy_steps: Annotated[
         str | None, typer.Option(metavar="A:B", help="Training steps to keep, first and last; A: keeps all from A.")
+    ] = None,
+    truncated: Annotated[
+        bool, typer.Option("--truncated", help="The source kept only groups with mixed rewards, one row each.")
+    ] = False,
+    dropped_groups: Annotated[
+        str | None,
+        typer.Option(metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated."),
     ] = None,
     weak_prior: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
@@ -140,16 +175,26 @@ def _pilot_options(
         if not equals or not column:
             raise DomainError(f"--where must be COLUMN=VALUE; got {item!r}.")
         filters.setdefault(column.strip(), []).append(value.strip())
+    settings: dict[str, str] = {}
+    for item in storage_option or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise DomainError(f"--storage-option must be KEY=VALUE; got {key[:40]!r}.")
+        settings[key.strip()] = value
     options = {
         "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
         "pass_rate": pass_rate_column, "fail_rate": fail_rate_column, "stratum": stratum_column,
         "temperature": temperature_column, "response_tokens": tokens_column, "policy": model_column,
         "pass_threshold": pass_threshold, "rollouts_per_prompt": rollouts_per_prompt, "where": filters,
-        "skip_malformed": skip_malformed, "reward_weights": parse_weights(reward_weights), "split": split,
+        "skip_malformed": skip_malformed or (False if skip_bad is None else skip_bad), "workers": workers,
+        "storage_options": settings, "reward_weights": parse_weights(reward_weights), "split": split,
         "policy_steps": parse_steps(policy_steps), "weak_prior": weak_prior,
         "prompt_count": prompt_count_column,
     }  # fmt: skip
-    return PilotRequest(sources=pilot or [], options=options)
+    missing: dict[str, Any] = {}
+    if truncated or dropped_groups is not None:
+        missing = {"truncated": True, "dropped_groups": parse_dropped_groups(dropped_groups)}
+    return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 
 def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Callable[..., None]:
@@ -225,6 +270,34 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     return low, high
 
 
+def parse_dropped_groups(text: str | None) -> int | tuple[int, int] | None:
+    """``531``, or ``439,92``: all-fail and all-pass.
+
+    >>> parse_dropped_groups("531"), parse_dropped_groups("439, 92")
+    (531, (439, 92))
+    """
+    if text is None:
+        return None
+    parts = text.split(",")
+    try:
+        numbers = [parse_whole(part, "") for part in parts]
+    except DomainError:
+        numbers = []
+    if (
+        len(numbers) not in (1, 2)
+        or min(numbers) < 0
+        or (len(parts) == 2 and len(parts[1]) == 3 and parts[1][0] == "0")
+    ):
+        raise DomainError(
+            f"--dropped-groups must be one whole number, e.g. 531, or two, all-fail and all-pass, e.g. 439,92; got "
+            f"{text!r}."
+        )
+    if len(numbers) == 1:
+        return numbers[0]
+    tell(f"dropped groups: {numbers[0]:,} all-fail and {numbers[1]:,} all-pass.")
+    return numbers[0], numbers[1]
+
+
 @contextmanager
 def _engine_apart() -> Iterator[None]:
     """What the table engine itself writes to the standard error stream on a damaged file is left out: one line says it.
@@ -256,25 +329,37 @@ class _Progress:
     """A progress bar on stderr for long reads in a terminal; nothing otherwise."""
 
     def __init__(self, sources: list[str]) -> None:
+        from grpo_plan.readers.addresses import without_addresses
+
+        paths = without_addresses(sources)
+        self._remote = len(paths) < len(sources)
         try:
-            paths = [Path(s) for s in sources]
-            self._total = sum(p.stat().st_size for p in paths if p.is_file())
-        except OSError:  # the reader will say what is wrong with the path
+            self._total = sum(map(_size, paths))
+        except (OSError, ValueError):  # the reader will say what is wrong with the path
             self._total = 0
         self._bar: Any = None
 
     def __enter__(self) -> Callable[[int], None] | None:
-        if self._total < PROGRESS_BYTES or not sys.stderr.isatty():
+        if (self._total < PROGRESS_BYTES and not self._remote) or not sys.stderr.isatty():
             return None
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-        columns = ("reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        columns = (SpinnerColumn(), "reading", BarColumn(), DownloadColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bar.start()
-        task = self._bar.add_task("reading", total=self._total)
+        task = self._bar.add_task("reading", total=None if self._remote else self._total)
         return lambda size: self._bar.advance(task, size)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _size(source: str) -> int:
+    """Bytes of a file, of the files in and under a folder, or of those that fit a pattern."""
+    if os.path.isdir(source):
+        inside = (os.path.join(base, name) for base, _, names in os.walk(source) for name in names)
+        return sum(os.path.getsize(path) for path in inside if os.path.isfile(path))
+    paths = [source] if os.path.exists(source) else glob(source, recursive=True)
+    return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))

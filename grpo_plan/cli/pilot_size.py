@@ -58,13 +58,12 @@ def pilot_size(
 
     Example: grpo-plan pilot-size pilot.jsonl --group-size 16 --half-width 0.03
     """
-    from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.planning.pilot_size import plan_pilot
 
     if bool(request.sources) == (beta is not None):
         raise DomainError("pilot-size needs either a first pilot or --beta A,B, e.g. --beta 0.3,0.3.")
-    prior = _shapes(beta) if beta is not None else fit_pass_rates(request.read())
+    prior = _shapes(beta) if beta is not None else request.fit(request.read())
     statuses = prior.statuses if isinstance(prior, PassRateFit) else ()
     plan = plan_pilot(
         prior,

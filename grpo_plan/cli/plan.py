@@ -69,7 +69,6 @@ def plan(
     from grpo_plan.cli.plan_json import plan_document
     from grpo_plan.cli.plan_text import print_plan
     from grpo_plan.cli.plot import picture_target
-    from grpo_plan.fitting.fit import fit_pass_rates
     from grpo_plan.planning.group_size import plan_group_size
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
@@ -83,7 +82,7 @@ def plan(
         tell(note)
     if request.options["stratum"] is not None:
         tell("strata are planned together; one at a time with --where, or a mix of them with grpo-plan mix.")
-    fit = fit_pass_rates(pilot, population=pool)
+    fit = request.fit(pilot, population=pool)
     chosen = plan_group_size(
         fit,
         budget=budget,

@@ -37,6 +37,7 @@ def plot(
 
     if kind not in KINDS:
         raise DomainError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    request.refuse_missing("plot", "a picture of mixed groups alone misleads. Read a source with all groups.")
     target = picture_target(output, [request])
     pool = parse_population(population)
     draw_pilot(

@@ -73,7 +73,6 @@ def refill(
     from grpo_plan.batches import compare_sampling
     from grpo_plan.batches import refill as plan_refill
     from grpo_plan.cli.refill_text import print_refill
-    from grpo_plan.fitting.fit import fit_pass_rates
 
     pool = parse_population(population)
     options: dict[str, Any] = {
@@ -85,7 +84,7 @@ def refill(
         "level": level,
     }
     size = optional_whole(gen_batch_size, "--gen-batch-size")
-    fit = fit_pass_rates(request.read(), population=pool)
+    fit = request.fit(request.read(), population=pool)
     plan = plan_refill(fit, batch_multiplier=batch_multiplier, gen_batch_size=size, **options)
     sizes = sorted(_tried(plan) | {plan.gen_batch_size})
     others = [plan if b == plan.gen_batch_size else plan_refill(fit, gen_batch_size=b, **options) for b in sizes]

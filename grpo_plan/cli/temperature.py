@@ -71,6 +71,9 @@ def temperature(
     from grpo_plan.planning.dead_counts import compare_dead_counts
     from grpo_plan.planning.temperature import plan_temperature
 
+    request.refuse_missing(
+        "temperature", "it compares dead groups. Give their numbers: --dead-counts T=DEAD/GROUPS for each temperature."
+    )
     as_json = json or format is OutputFormat.JSON
     if sum((bool(request.sources), bool(files), bool(dead_counts))) != 1:
         raise DomainError(

@@ -96,7 +96,11 @@ def fit_average(cells: PilotHistogram | Cells, start: BetaPassRates) -> Averaged
         cells: Cells of the pilot; some prompt is mixed.
         start: The Beta fit.
     """
-    grid = LogitGrid.of(cells, DEGREE)
+    return average_on(LogitGrid.of(cells, DEGREE), start)
+
+
+def average_on(grid: LogitGrid, start: BetaPassRates) -> AveragedFit:
+    """`fit_average` on a grid that is there already, made for tilts up to `DEGREE`."""
     correlation = min(max(start.correlation, NO_SPREAD), 1.0 - NO_SPREAD)
     total = (1.0 - correlation) / correlation
     shape: Floats = np.log(np.maximum([start.mean * total, (1.0 - start.mean) * total], math.exp(LOG_SHAPE_LIMITS[0])))

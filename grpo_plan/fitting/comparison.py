@@ -62,6 +62,9 @@ def compare_estimates(fit: PassRateFit, group_sizes: int | Sequence[int], level:
         group_sizes: G.
         level: Confidence level of the default's limits.
 
+    Raises:
+        PilotError: The pilot lacks its dead groups.
+
     >>> from grpo_plan.fitting.fit import fit_pass_rates
     >>> from grpo_plan.pilot import Pilot
     >>> fit = fit_pass_rates(Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4))
@@ -70,6 +73,7 @@ def compare_estimates(fit: PassRateFit, group_sizes: int | Sequence[int], level:
     (0.125, 0.8, 0.825, 0.629)
     """
     require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
+    fit.require_all_groups("A comparison with the usual estimates")
     rows = []
     for size in group_sizes if isinstance(group_sizes, Sequence | np.ndarray) else [group_sizes]:
         g = as_one_group_size(size)

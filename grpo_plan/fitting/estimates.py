@@ -19,6 +19,7 @@ METHODS = {
     "tilted-beta": "tilted Beta fits, averaged by evidence",
     "inflated-beta": "Beta fit with atoms at 0 and 1",
     "nonparametric": "nonparametric maximum likelihood",
+    "survivors": "smooth distribution without prompts that always or never pass, fitted to the mixed groups alone",
     "unknown": "not determined by this pilot",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from grpo_plan._validate import as_count, require
@@ -9,6 +11,7 @@ from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.fitting.truncated_fit import DroppedGroups, fit_truncated, looks_filtered, parse_dropped, restored
 from grpo_plan.fitting.ustatistics import largest_measured_group_size
 from grpo_plan.independence.verdict import IndependenceVerdict
 from grpo_plan.pilot import Pilot, PilotHistogram
@@ -27,6 +30,8 @@ def fit_pass_rates(
     *,
     population: str | int = "sample",
     independence: IndependenceVerdict | None = None,
+    truncated: bool = False,
+    dropped_groups: DroppedGroups | None = None,
 ) -> PassRateFit:
     """Fit the distribution of pass rates over prompts.
 
@@ -40,18 +45,31 @@ def fit_pass_rates(
         population: What the limits speak of. ``"sample"``: a large pool from which the prompts were drawn.
             ``"census"``: exactly these prompts. A number: a finite set of that many prompts, these among them.
         independence: Verdict of a check of this pilot's rollouts; an alarm becomes the gravest status.
+        truncated: Whether the pilot holds only groups with passes and fails, as the dumps of trainers that drop dead
+            groups do (theory.md, section 16). Each row must then be one *group*, one visit of a prompt: visits that
+            are merged into one row were not kept or dropped as one. Needed where ``pilot.filtered`` says so.
+        dropped_groups: How many dead groups such a source dropped, over the same visits: a number, or a pair
+            (all-fail, all-pass) or mapping ``{"all_fail": ..., "all_pass": ...}``, which makes the pilot an ordinary
+            one. Implies ``truncated``. Without it D(G) has no upper limit below 1.
 
     Returns:
         A `PassRateFit`. Pilots that determine little are fitted all the same; ``statuses`` says what is missing.
 
     Raises:
-        DomainError: No such family or population.
-        PilotError: The pilot mixes temperatures, or has too few rollouts for the family.
+        DomainError: No such family, population or number of dropped groups.
+        PilotError: The pilot mixes temperatures, has too few rollouts for the family, or lacks its dead groups and
+            ``truncated`` was not asked for (or the other way round).
         FitError: The optimiser failed.
 
     >>> fit = fit_pass_rates(Pilot.from_counts(439 * [0] + 151 * [1] + 619 * [5], 8))
     >>> fit.status.name, fit.max_measured_group_size
     ('OK', 8)
+    >>> survivors = Pilot.from_counts(40 * [1] + 30 * [2] + 30 * [3], 4)
+    >>> print(fit_pass_rates(survivors, dropped_groups=100).dead(4))
+    D(4) = 0.5 [0.431, 0.569] (95 %), OK
+    >>> unknown = fit_pass_rates(survivors, truncated=True).dead(4)
+    >>> round(unknown.low, 2), unknown.high, unknown.status.name
+    (0.14, 1.0, 'TRUNCATED')
     """
     require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:
@@ -62,6 +80,18 @@ def fit_pass_rates(
         raise PilotError(
             f"A fit describes one temperature; the pilot has {len(pilot.temperatures)} ({shown}). "
             f"Keep one, e.g. --where temperature={pilot.temperatures[0]:g} or pilot.select(temperature=...)."
+        )
+    if truncated or dropped_groups is not None:
+        dropped = None if dropped_groups is None else parse_dropped(dropped_groups)
+        if not isinstance(dropped, tuple):
+            found = fit_truncated(pilot, dropped, family, population)
+            return replace(found, statuses=_with_verdict(_with_prior(found.statuses, pilot), independence))
+        pilot = restored(pilot, *dropped)
+        size = _population(population, pilot.prompts)
+    elif pilot.filtered is not None:
+        raise PilotError(
+            f"The pilot holds only mixed groups ({pilot.filtered}), so D(G) cannot be counted. Fit it as such with "
+            "--truncated (truncated=True), best with --dropped-groups N, or read a source with all groups."
         )
     histogram = pilot.histogram()
     largest = largest_measured_group_size(histogram)
@@ -79,6 +109,16 @@ def fit_pass_rates(
         population=size,
         _histogram=histogram,
     )
+
+
+def refuse_filtered(pilot: Pilot, why: str) -> None:
+    """One line where a pilot without its dead groups cannot answer, whatever is known of them.
+
+    Raises:
+        PilotError: ``pilot.filtered`` says that they are missing.
+    """
+    if pilot.filtered is not None:
+        raise PilotError(f"{why}; the pilot holds only mixed ones ({pilot.filtered}). Read a source with all groups.")
 
 
 def _with_verdict(statuses: tuple[FitStatus, ...], verdict: IndependenceVerdict | None) -> tuple[FitStatus, ...]:
@@ -118,6 +158,8 @@ def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
         found.append(FitStatus.NO_FAILURE)
     elif h.max_rollouts > 1 and not np.any((h.successes > 0) & (h.successes < h.rollouts)):
         found.append(FitStatus.ALL_DEAD)
+    if looks_filtered(h):
+        found.append(FitStatus.LOOKS_FILTERED)
     if abs(unevenness(h)) > UNEVEN_Z:
         found.append(FitStatus.UNEVEN_ROLLOUTS)
     if underdispersion(h) < UNDERDISPERSION_Z:

@@ -50,17 +50,32 @@ def identified_range(
     return found
 
 
-def range_at(rates: DiscretePassRates, rollouts: int, functional: Functional) -> tuple[float, float]:
-    """The same at the frequencies that a fitted distribution gives for ``rollouts`` per prompt."""
+def range_at(
+    rates: DiscretePassRates, rollouts: int, functional: Functional, *, seen: str = "all"
+) -> tuple[float, float]:
+    """The same at the frequencies that a fitted distribution gives for ``rollouts`` per prompt.
+
+    Args:
+        rates: The fitted distribution.
+        rollouts: n.
+        functional: The mean.
+        seen: What is known of k: ``"all"``; ``"merged"``: k = 0 and k = n in one; ``"mixed"``: the law of k given
+            0 < k < n alone (theory.md, eq. 74).
+    """
     p, q = arcsine_grid(next(points for size, points in GRID_POINTS.items() if rollouts <= size))
     masses = _moved_to(p, rates)
     table = _table(min(rollouts, MOST_CONSTRAINTS), p, q)
     phi = functional.phi(p, q)
-    if 1 < functional.degree <= rollouts:  # a polynomial of degree at most n: known with the law of k of n
+    if 1 < functional.degree <= rollouts and seen == "all":  # a polynomial of degree at most n: known with the law of k
         value = float(rates.masses @ functional.phi(rates.passing, rates.failing))
         return value, value
-    found = _range(table, table @ masses, phi)
+    if seen != "all":
+        table = np.vstack([table[1:-1], table[0] + table[-1]])
     value = float(phi @ masses)
+    if seen == "mixed":
+        found = _mixed_range(table[:-1], table[:-1] @ masses, phi)
+    else:
+        found = _range(table, table @ masses, phi)
     if found is None:  # the solver gave up: what is sure of a mean is that phi bounds it
         return float(phi.min()), float(phi.max())
     return min(found[0], value), max(found[1], value)
@@ -83,12 +98,23 @@ def _moved_to(grid: Floats, rates: DiscretePassRates) -> Floats:
     return masses
 
 
+def _mixed_range(table: Floats, chances: Floats, phi: Floats) -> tuple[float, float] | None:
+    """Both ends where the chances are known up to a factor only: that factor is one more variable."""
+    scale = 1.0 / np.sqrt(np.maximum(chances / float(chances.sum()), SMALLEST_FREQUENCY))
+    rows = np.hstack([table * scale[:, None], -(chances * scale)[:, None]])
+    total = np.append(np.ones(phi.size), 0.0)
+    return _ends(np.vstack([rows, total]), np.append(np.zeros(chances.size), 1.0), np.append(phi, 0.0))
+
+
 def _range(table: Floats, frequencies: Floats, phi: Floats) -> tuple[float, float] | None:
     """Both linear programs; None if there is no feasible F."""
+    scale = 1.0 / np.sqrt(np.maximum(frequencies, SMALLEST_FREQUENCY))  # rare counts must not vanish in the tolerance
+    return _ends(table * scale[:, None], frequencies * scale, phi)
+
+
+def _ends(scaled: Floats, wanted: Floats, phi: Floats) -> tuple[float, float] | None:
     from scipy.optimize import linprog
 
-    scale = 1.0 / np.sqrt(np.maximum(frequencies, SMALLEST_FREQUENCY))  # rare counts must not vanish in the tolerance
-    scaled, wanted = table * scale[:, None], frequencies * scale
     ends = []
     for sign in (1.0, -1.0):
         for method in ("highs", "highs-ipm"):

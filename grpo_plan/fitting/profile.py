@@ -68,29 +68,30 @@ class ProfileLikelihood:
         """Mean of a functional under the maximum-likelihood distribution."""
         return float(phi[self.best.points] @ self.best.masses)
 
-    def upper(self, phi: Floats, threshold: float) -> Bound:
+    def upper(self, phi: Floats, threshold: float, accuracy: float = ACCURACY) -> Bound:
         """Largest ``E_F phi`` among all F whose likelihood ratio to the best is at most ``threshold``.
 
         Args:
             phi: Functional at each grid point, shape (m,).
             threshold: Of ``2 (max log-likelihood - log-likelihood)``, above 0.
+            accuracy: Of the bound, in units of the range of ``phi``.
         """
         least, most = float(phi.min()), float(phi.max())
         threshold = max(threshold, LEAST_THRESHOLD)
         if self.mean(phi) >= most or most - least <= 1e-9 * (abs(most) + abs(least)):
             return Bound(value=most, state=self.best, tilt=0.0)
         unit = (phi - least) / (most - least)
-        found = self._search(unit, threshold, LOOSE) or self._search(unit, threshold, 0.0)
+        found = self._search(unit, threshold, LOOSE, accuracy) or self._search(unit, threshold, 0.0, accuracy)
         if found is None:
             return Bound(value=most, state=self.best, tilt=0.0)
         return Bound(value=least + (most - least) * min(found.value, 1.0), state=found.state, tilt=found.tilt)
 
-    def lower(self, phi: Floats, threshold: float) -> Bound:
+    def lower(self, phi: Floats, threshold: float, accuracy: float = ACCURACY) -> Bound:
         """Smallest ``E_F phi``; arguments as in `upper`."""
-        found = self.upper(-phi, threshold)
+        found = self.upper(-phi, threshold, accuracy)
         return Bound(value=0.0 - found.value, state=found.state, tilt=found.tilt)
 
-    def _search(self, phi: Floats, threshold: float, loose: float) -> Bound | None:
+    def _search(self, phi: Floats, threshold: float, loose: float, accuracy: float) -> Bound | None:
         """Find the tilt whose maximiser just meets the threshold; None if a loose search lost its way.
 
         The maximisers trace the largest likelihood at each value of the functional, a concave curve whose slope is
@@ -105,13 +106,13 @@ class ProfileLikelihood:
         )
         high: _Point | None = None
         for _ in range(MAX_TILTS):
-            wanted = max(ACCURACY * tilt / 4.0, 1e-13, precision * threshold / prompts)
+            wanted = max(accuracy * tilt / 4.0, 1e-13, precision * threshold / prompts)
             state = ascend(self.mixing, phi, tilt, state, wanted)
             excess = state.log_likelihood - floor
             value = min(value, (excess + max(state.gap, 0.0)) / tilt + state.functional)
             ratio = 2.0 * prompts * (best.log_likelihood - state.log_likelihood)
             miss = 0.5 * math.log(threshold / ratio) if ratio > LEAST_RATIO else 2.0
-            if max(abs(excess) * min(abs(miss), 2.0), state.gap) / tilt < ACCURACY:
+            if max(abs(excess) * min(abs(miss), 2.0), state.gap) / tilt < accuracy:
                 return Bound(value=value, state=state, tilt=tilt)
             point = _Point(tilt=tilt, excess=excess, state=state, value=state.functional)
             if excess > 0.0:
@@ -125,7 +126,7 @@ class ProfileLikelihood:
                 continue
             precision = 0.0
             if low.tilt > 0.0 and high.tilt < low.tilt * (1.0 + 1e-7):  # the frontier is straight here: mix its ends
-                if loose and value - _mixed(self.mixing, low.state, high.state, floor) > 4.0 * ACCURACY:
+                if loose and value - _mixed(self.mixing, low.state, high.state, floor) > 4.0 * accuracy:
                     return None
                 return Bound(value=value, state=low.state, tilt=tilt)
             least = max(low.tilt, 0.01 * high.tilt)

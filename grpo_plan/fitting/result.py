@@ -69,6 +69,32 @@ class PassRateFit:
         return self.statuses[0]
 
     @property
+    def unknown_dead(self) -> bool:
+        """Whether dead groups are missing from the pilot and not even their number is known."""
+        return False
+
+    @property
+    def truncation(self) -> dict[str, int | None] | None:
+        """Group size, mixed and dropped groups of a pilot that lacks its dead groups; None for an ordinary one."""
+        return None
+
+    @property
+    def fitted_prompts(self) -> int:
+        """Prompts that the likelihood speaks of; where dead groups are missing: groups, counted ones included."""
+        return self._histogram.total_prompts
+
+    def require_all_groups(self, purpose: str) -> None:
+        """Refuse, in one line, what cannot be answered without the pilot's dead groups.
+
+        Raises:
+            PilotError: The pilot lacks them, or only their number is known.
+        """
+        if self.truncation is not None:
+            raise PilotError(
+                f"{purpose} needs all groups; this pilot holds the mixed ones only. Read a source with all groups."
+            )
+
+    @property
     def parameters(self) -> dict[str, float | None]:
         """Shape of the fitted Beta with standard errors; None at the edges of the family."""
         shape, errors = self.beta.rates.shape, self.beta.standard_errors

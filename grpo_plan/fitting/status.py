@@ -12,6 +12,19 @@ class FitStatus(Enum):
         "Rollouts of a prompt depend on each other or on when they were drawn (see the check): the numbers describe "
         "this log, not groups drawn anew. Remove repeats and cached answers, or roll out again, before planning."
     )
+    TRUNCATED = (
+        "Only groups with mixed rewards were kept. Prompts that never or always pass leave no trace in them, so "
+        "nothing keeps D(G) below 1, and the value assumes a smooth mix of pass rates without such prompts. The number "
+        "of dropped groups closes the interval (--dropped-groups)."
+    )
+    DROPPED_COUNT_DOUBTFUL = (
+        "The mixed groups lie so close to all-pass and all-fail that more dead groups must have been dropped than the "
+        "number given: check it."
+    )
+    LOOKS_FILTERED = (
+        "No prompt is all-pass or all-fail, yet so many are one rollout away that some must have been: were dead "
+        "groups dropped before this source was written? Then fit it with --truncated."
+    )
     WEAK_PRIOR = (
         "These are pass rates of another model (see the notes): every number is a guess for yours, unless you train "
         "that model and sample it in the same way. Check with a small pilot of your own policy."
@@ -34,6 +47,10 @@ class FitStatus(Enum):
         "Prompts with many rollouts pass at another rate than those with few: was sampling stopped by outcome? "
         "Then D(G) speaks of the prompts with at least G rollouts only."
     )
+    DEAD_KINDS_UNKNOWN = (
+        "Dropped groups are known by their number only: D(G) is counted, but how it splits into all-fail and all-pass "
+        "rests on a smooth fit. Give both numbers (--dropped-groups FAIL,PASS) if the log has them."
+    )
     EXTRAPOLATED = (
         "Beyond twice the pilot's rollouts per prompt: the interval allows for any mix of pass rates, the value "
         "inside it rests on a smooth one."
@@ -49,4 +66,4 @@ class FitStatus(Enum):
     @property
     def about_source(self) -> bool:
         """Whether it speaks of where the rollouts come from, so that every answer from them must show it."""
-        return self.name in ("DEPENDENT", "WEAK_PRIOR")
+        return self.name in ("DEPENDENT", "WEAK_PRIOR", "TRUNCATED", "DROPPED_COUNT_DOUBTFUL", "LOOKS_FILTERED")

@@ -35,6 +35,9 @@ class LogitGrid:
         log_scale: Log of that constant with the binomial coefficient, shape (R,).
         prompts: Prompts in each row, shape (R,); rows of unseen k have 0.
         of_size: Prompts of that n, shape (R,), where every k of each n has a row; else None.
+        shape_precision: Of normal priors of log a and log b around 0; 0 for flat ones.
+        log_weight: Log of what multiplies every density, shape (m,), or None for 1. It must fall like p and 1 - p at
+            the ends of the grid, so that what lies beyond is below rounding (theory.md, eq. 76).
     """
 
     passing: Floats
@@ -45,16 +48,14 @@ class LogitGrid:
     log_scale: Floats
     prompts: Floats
     of_size: Floats | None
+    log_weight: Floats | None = None
+    shape_precision: float = 0.0
 
     @classmethod
     def of(cls, cells: PilotHistogram | Cells, degree: int) -> LogitGrid:
         """Build it for tilts up to ``degree``; the spacing follows the largest n."""
         n, k = cells.rollouts.astype(np.float64), cells.successes.astype(np.float64)
-        points = max(POINTS, 2 * math.ceil(EDGE * math.sqrt(min(cells.max_rollouts, FINEST_N)) / 2.0) + 1)
-        logit = np.linspace(-EDGE, EDGE, points)
-        p, q = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
-        log_p, log_q = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
-        features = np.vstack([log_p, log_q, *_legendre(p - q, degree)])
+        p, q, features, spacing = logit_axis(cells.max_rollouts, degree)
         sizes, groups = np.unique(cells.rollouts, return_inverse=True)
         if int(np.sum(sizes + 1)) <= FULL_TABLE:
             offsets = np.concatenate([[0], np.cumsum(sizes + 1)])
@@ -71,7 +72,7 @@ class LogitGrid:
             passing=p,
             failing=q,
             features=features,
-            spacing=float(logit[1] - logit[0]),
+            spacing=spacing,
             table=binomial_likelihood(rows_n, rows_k, p, q),
             log_scale=log_coefficients(rows_n, rows_k) + log_peak(rows_n, rows_k),
             prompts=prompts,
@@ -86,6 +87,8 @@ class LogitGrid:
         a, b = math.exp(parameters[0]), math.exp(parameters[1])
         used = self.features[: parameters.size]
         log_mass = np.concatenate([[a, b], parameters[2:]]) @ used
+        if self.log_weight is not None:
+            log_mass = log_mass + self.log_weight
         derivatives = used.copy()
         for end, row, rate in ((0, 0, a), (-1, 1, b)):
             share = -math.expm1(-rate * self.spacing)  # of the end point in point plus tail
@@ -127,6 +130,16 @@ class TiltedFit:
         return value, math.sqrt(max(float(slope @ self.covariance @ slope), 0.0))
 
 
+def logit_axis(rollouts: int, degree: int) -> tuple[Floats, Floats, Floats, float]:
+    """p, 1 - p, features and spacing of a grid that resolves the likelihood of ``rollouts`` a prompt."""
+    points = max(POINTS, 2 * math.ceil(EDGE * math.sqrt(min(rollouts, FINEST_N)) / 2.0) + 1)
+    logit = np.linspace(-EDGE, EDGE, points)
+    p, q = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
+    log_p, log_q = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
+    features = np.vstack([log_p, log_q, *_legendre(p - q, degree)])
+    return p, q, features, float(logit[1] - logit[0])
+
+
 def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:
     """Fit ``p**(a-1) (1-p)**(b-1) exp(sum c_d P_d(2p-1))`` with normal priors on the c_d.
 
@@ -137,7 +150,7 @@ def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:
     """
     degree = precisions.size
     size = 2 + degree
-    penalty = np.concatenate([[0.0, 0.0], precisions])
+    penalty = np.concatenate([np.full(2, grid.shape_precision), precisions])
     low = np.concatenate([np.full(2, LOG_SHAPE_LIMITS[0]), np.full(degree, -TILT_LIMIT)])
     high = np.concatenate([np.full(2, LOG_SHAPE_LIMITS[1]), np.full(degree, TILT_LIMIT)])
     seen = grid.prompts > 0.0
@@ -187,6 +200,7 @@ def fit_tilted(grid: LogitGrid, precisions: Floats, start: Floats) -> TiltedFit:
     log_likelihood = float(prompts @ np.log(cells[seen]))
     _, log_determinant = np.linalg.slogdet(covariance)
     evidence = log_likelihood + 0.5 * float(log_determinant)
+    evidence -= 0.5 * grid.shape_precision * float(t[:2] @ t[:2])
     if degree:
         evidence += 0.5 * (float(np.log(precisions).sum()) - float(precisions @ t[2:] ** 2))
     return TiltedFit(

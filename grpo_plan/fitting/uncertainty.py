@@ -14,7 +14,7 @@ from grpo_plan.fitting.mixing import Mixing
 from grpo_plan.fitting.npmle import Masses
 from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.profile import Bound, ProfileLikelihood
-from grpo_plan.fitting.thresholds import FAR, chi_square_quantile, simultaneous, thresholds_for
+from grpo_plan.fitting.thresholds import FAR, Thresholds, chi_square_quantile, simultaneous, thresholds_for
 from grpo_plan.fitting.ustatistics import subgroup_curves
 from grpo_plan.pilot import PilotHistogram
 
@@ -60,16 +60,20 @@ class Uncertainty:
             level: Confidence level.
             everywhere: Whether limits of all functionals shall hold at once.
         """
-        thresholds = thresholds_for(self.histogram, functional, level, everywhere=everywhere)
+        thresholds = self.thresholds(functional, level, everywhere=everywhere)
         mixing = self.profile.mixing
         phi = functional.phi(mixing.passing, mixing.failing)
         low = 0.0 - self._end(-phi, thresholds.lower)
         return low, self._end(phi, thresholds.upper)
 
+    def thresholds(self, functional: Functional, level: float, *, everywhere: bool = False) -> Thresholds:
+        """Likelihood-ratio thresholds of both ends."""
+        return thresholds_for(self.histogram, functional, level, everywhere=everywhere)
+
     def upper_limit(self, functional: Functional, level: float) -> float:
         """The high limit of `limits` alone, at half the cost."""
         mixing = self.profile.mixing
-        threshold = thresholds_for(self.histogram, functional, level).upper
+        threshold = self.thresholds(functional, level).upper
         return self._end(functional.phi(mixing.passing, mixing.failing), threshold)
 
     def _end(self, phi: Floats, threshold: float) -> float:
@@ -125,7 +129,7 @@ class Uncertainty:
             key = f"{kind}, near", edge, level, False
             if key not in self._known:
                 mixing, near = self.profile.mixing, at(edge)
-                threshold = thresholds_for(self.histogram, near, level).upper
+                threshold = self.thresholds(near, level).upper
                 self._known[key] = 0.0, self._end(near.phi(mixing.passing, mixing.failing), threshold)
             high = min(high, self._known[key][1])
         return (low if low > 0.0 else 0.0), min(high, 1.0)

@@ -165,6 +165,7 @@ def _classes_of_pilot(fit: PassRateFit) -> _Classes:
         raise PilotError(
             "One rollout per prompt does not tell prompts apart. Give each prompt two or more, or give pass rates."
         )
+    fit.require_all_groups("Allocation")
     if fit.pilot.is_histogram:
         raise PilotError(
             "Rollouts are allocated to prompts, and a histogram has none by itself. Read counts a prompt "

@@ -9,6 +9,12 @@ from grpo_plan.planning.kappa import KappaMeasurement, KappaStatus, Measured
 from grpo_plan.planning.plan import PlannedDesign
 from grpo_plan.planning.signal import KappaRange
 
+UNKNOWN_DEAD = (
+    "The comparison of group sizes rests on the mixed groups alone: where noise dominates a step, prompts that never "
+    "or always pass scale the progress of every design by one factor. The numbers of dead and mixed groups, and costs "
+    "that depend on them, need the number of dropped groups."
+)
+
 
 def assumptions(
     fit: PassRateFit,
@@ -46,6 +52,8 @@ def assumptions(
     for status in fit.statuses:
         if status is not FitStatus.OK:
             notes.append(status.sentence)
+    if fit.unknown_dead:
+        notes.append(UNKNOWN_DEAD)
     notes.append(
         "The upper end of the flat range is optimistic: in measured training of a small model large G did worse than "
         "predicted."

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_count, as_level, require
 from grpo_plan.advantages import get_estimator
 from grpo_plan.errors import DomainError, InfeasiblePlanError
-from grpo_plan.fitting.fit import fit_pass_rates
+from grpo_plan.fitting.fit import fit_pass_rates, refuse_filtered
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
@@ -104,6 +104,7 @@ def plan_mix(
         raise DomainError(f"a mix needs a centred estimator; got {estimator!r}. Give grpo, dr_grpo, rloo or maxrl.")
     if not isinstance(kappa, KappaMeasurement):
         as_kappa_range(kappa)
+    refuse_filtered(pilot, "A mix compares strata by all their groups")
     fit = fit_pass_rates(pilot)
     _refuse_hopeless(fit)
     kappas = planned_kappa(kappa, fit)

@@ -183,7 +183,7 @@ def advice(fit: PassRateFit, group_size: int, level: float = 0.95) -> str | None
     larger, low, high = n, d.low, d.high
     while larger < min(group_size, MOST_ROLLOUTS) and high - low > 2.0 * GOOD_ENOUGH:
         larger = min(2 * larger, group_size)
-        low, high = expected_limits(rates, fit.pilot.prompts, larger, group_size, level)
+        low, high = expected_limits(rates, fit.fitted_prompts, larger, group_size, level)
     if high - low > 4.0 * GOOD_ENOUGH:
         return f"{text}. More rollouts per prompt alone would not settle it: it takes more prompts (see pilot-size)."
     return f"{text}; {larger} rollouts per prompt, with as many prompts, would give about {low:.2f} to {high:.2f}."
@@ -199,7 +199,12 @@ def _prior(prior: object) -> tuple[DiscretePassRates, str]:
     if isinstance(prior, PassRateFit):
         if len(prior.smooth_rates.masses) <= 2:
             raise PilotError(f"This pilot cannot serve as a prior: {prior.status.sentence} Give a Beta instead.")
-        return prior.likely_rates, f"as in the first pilot of {prior.pilot.prompts:,} prompts"
+        if prior.unknown_dead:
+            raise PilotError(
+                "This pilot cannot serve as a prior: it lacks its dead groups, and their number is unknown. Give it "
+                "(--dropped-groups), or a Beta instead."
+            )
+        return prior.likely_rates, f"as in the first pilot of {prior.fitted_prompts:,} prompts"
     if isinstance(prior, tuple | list) and len(prior) == 2:
         prior = BetaPassRates.from_shape(*prior)
     if not isinstance(prior, BetaPassRates) or prior.shape is None:

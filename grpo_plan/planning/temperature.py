@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from grpo_plan._validate import as_level, as_one_group_size, as_positive
 from grpo_plan.errors import DomainError
-from grpo_plan.fitting.fit import fit_pass_rates
+from grpo_plan.fitting.fit import fit_pass_rates, refuse_filtered
 from grpo_plan.fitting.paired import Difference
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.pairing import DIGITS, temperature_pilots
@@ -67,6 +67,8 @@ def plan_temperature(
     (1.0, 'KEEP', 1.0, 0.5)
     """
     parts, unknown = temperature_pilots(pilot)
+    for source in pilot.values() if isinstance(pilot, Mapping) else (pilot,):
+        refuse_filtered(source, "Temperatures are compared by all their groups")
     g = as_one_group_size(group_size)
     if g < 2:
         raise DomainError("group_size must be at least 2; got 1. One rollout is always a dead group.")

@@ -57,6 +57,11 @@ def _solved_counts(view: RunView) -> Answers:
     none, every = view.get("batch/solve_none"), view.get("batch/solve_all")
     if none is None or every is None:
         return {}
+    if (some := view.get("batch/solve_partial")) is not None:  # of some forks: the prompts in between
+        with np.errstate(invalid="ignore", divide="ignore"):
+            groups = np.where((found := none + every + some) > 0, found, np.nan)
+        logged = view.logged("batch/solve_none", "batch/solve_all", "batch/solve_partial")
+        return _shares(view, every / groups, none / groups, logged)
     logged = view.logged("batch/solve_none", "batch/solve_all")
     both = np.concatenate([none, every])
     both = both[np.isfinite(both)]
@@ -129,16 +134,17 @@ def openrlhf(view: RunView) -> Answers:
 
 
 def _per_prompt(view: RunView) -> bool | None:
-    """Whether the version counts samples per prompt; None if unknown."""
+    """Whether the version counts samples per prompt; None if unknown, as after the last version that was read."""
     from packaging.version import InvalidVersion, Version
 
     given = view.setting("openrlhf_version")
     if given is None:
         return None
     try:
-        return Version(str(given)) >= Version("0.9.10")
+        version = Version(str(given))
     except InvalidVersion:
         return None
+    return None if version > Version("0.11.2") else version >= Version("0.9.10")
 
 
 def _from_group_std(view: RunView) -> Quantity | Absent:
@@ -201,9 +207,17 @@ def prime_rl(view: RunView) -> Answers:
             notes: tuple[str, ...] = (SHAPED, "Rollouts that ended in an error count as reward 0.")
             if len(agents) > 1:
                 notes += (f"Of the agents {', '.join(agents)}, {agent} was read.",)
-            return _shares(view, every, none, view.logged(none_name, all_name), Stage.BEFORE, notes)
+            stage = Stage.BEFORE if none_name.startswith("train/") else _before_0_7(view)
+            return _shares(view, every, none, view.logged(none_name, all_name), stage, notes)
     reason = "prime-rl's shares of groups that are solved by none and by all are not in the log."
     return {DEAD: Absent(name=DEAD, cause=Cause.NOT_LOGGED, reason=reason)}
+
+
+def _before_0_7(view: RunView) -> Stage:
+    """Older versions count the batch that they train on; online_difficulty_filtering keeps dead groups out of it."""
+    given = view.setting("online_difficulty_filtering")
+    stages = {"true": Stage.AFTER, "false": Stage.UNFILTERED}
+    return stages.get(str(given).lower(), Stage.UNKNOWN)
 
 
 def skyrl(view: RunView) -> Answers:

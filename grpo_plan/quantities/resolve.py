@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -146,7 +147,7 @@ def _stage(name: str, metric: str, view: RunView) -> Stage:
     """Whether a metric is of all groups, or of those that were kept."""
     if DEFINITIONS[name].scope is Scope.STEP:
         return Stage.UNFILTERED
-    if "/all/" in metric and view.tool == "prime-rl":
+    if view.tool == "prime-rl" and re.match(r"train/[^/]+/all/", metric):
         return Stage.BEFORE
     if drops_groups(view):
         return Stage.AFTER

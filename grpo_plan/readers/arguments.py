@@ -28,6 +28,8 @@ def request_of(
     histogram: object = None,
     weak_prior: object = None,
     progress: Callable[[int], None] | None = None,
+    workers: object = None,
+    storage_options: object = None,
 ) -> ReadRequest:
     """A checked request.
 
@@ -42,7 +44,9 @@ def request_of(
         raise DomainError("pass_rate and fail_rate were both given; a column of one of them is enough.")
     return ReadRequest(
         given=_as_columns(given),
-        options=options_of(pass_threshold, rollouts_per_prompt, where, bool(skip_malformed), histogram),
+        options=options_of(
+            pass_threshold, rollouts_per_prompt, where, skip_malformed, workers, storage_options, histogram
+        ),
         format=format,
         reward_weights=_as_weights(reward_weights),
         split=_as_split(split),
@@ -53,7 +57,13 @@ def request_of(
 
 
 def options_of(
-    pass_threshold: object, rollouts_per_prompt: object, where: object, skip_malformed: bool, histogram: object
+    pass_threshold: object = None,
+    rollouts_per_prompt: object = None,
+    where: object = None,
+    skip_malformed: object = False,
+    workers: object = None,
+    storage_options: object = None,
+    histogram: object = None,
 ) -> ReadOptions:
     """Checked options of a read."""
     if histogram is not None and not isinstance(histogram, bool):
@@ -63,9 +73,27 @@ def options_of(
         pass_threshold=_as_threshold(pass_threshold),
         rollouts_per_prompt=count,
         where=_as_where(where),
-        skip_malformed=skip_malformed,
+        skip_malformed=_as_skipped(skip_malformed),
+        workers=None if workers is None else as_count(workers, "workers"),
+        storage_options=_as_settings(storage_options),
         histogram=histogram,
     )
+
+
+def _as_skipped(skip: object) -> bool | int:
+    if isinstance(skip, bool):
+        return skip
+    if not isinstance(skip, int) or skip < 0:
+        raise DomainError(f"skip_malformed must be True, False or a number of at least 0; got {str(skip)[:40]!r}.")
+    return skip
+
+
+def _as_settings(settings: object) -> dict[str, str] | None:
+    if settings is None:
+        return None
+    if not isinstance(settings, Mapping) or not all(isinstance(k, str) for k in settings):
+        raise DomainError(f"storage_options must map names to values; got {str(settings)[:40]!r}.")
+    return {str(key): str(value) for key, value in settings.items()}
 
 
 def _as_threshold(threshold: object) -> float | None:

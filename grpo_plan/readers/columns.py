@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from grpo_plan.errors import PilotFormatError
-from grpo_plan.readers.values import is_missing, list_of, number_of, reward_of, shown
+from grpo_plan.readers.values import is_missing, list_of, number_of, one_line, reward_of, shown
 
 PROMPT_NAMES = (
     "prompt_id problem_id question_id task_id example_id group_id doc_id prompt_hash prompt question problem query "
@@ -84,7 +84,7 @@ class Sample:
     @property
     def listing(self) -> str:
         """Column names for a message."""
-        names = list(self.columns)
+        names = [one_line(name) for name in list(self.columns)[:21]]
         return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "") if names else "(none)"
 
 

@@ -6,21 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.errors import PilotError, PilotFormatError, sentences
-from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT, Pilot
+from grpo_plan.pilot import Pilot
+from grpo_plan.readers.cells import FIRST, merged, sums_by_key
+from grpo_plan.readers.cells import KEYS as KEYS
+from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
+from grpo_plan.readers.cells import with_token_sums as with_token_sums
 from grpo_plan.readers.columns import ColumnMap
-from grpo_plan.readers.rates import NotARate, RateColumn, RateReading
+from grpo_plan.readers.counts import plain_counts, successes, whole
+from grpo_plan.readers.rates import RateColumn, RateReading
 from grpo_plan.readers.thresholds import OddRewards, odd_rewards
 from grpo_plan.readers.thresholds import needs_threshold as needs_threshold
 from grpo_plan.readers.values import (
     NotAReward,
     is_missing,
-    number_of,
     numbers_of,
     rewards_of,
     shown,
@@ -30,9 +34,6 @@ from grpo_plan.readers.values import (
 if TYPE_CHECKING:
     import polars as pl
 
-KEYS = ("prompt", "stratum", "temperature", "policy")
-TOKEN_SUMS = ("tokens", "token_rows", "pass_tokens", "pass_token_rows", "fail_tokens", "fail_token_rows")
-SUMS = ("n", "k", *TOKEN_SUMS)
 COMPACT_ROWS = 1_000_000
 Place = Callable[[int], str]
 Observer = Callable[[Mapping[str, Sequence[Any]], ColumnMap, "ReadOptions", Place, "Tally"], None]
@@ -45,10 +46,26 @@ class ReadOptions:
     pass_threshold: float | None = None
     rollouts_per_prompt: int | None = None
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    skip_malformed: bool = False
+    skip_malformed: bool | int = False
+    workers: int | None = None
+    storage_options: Mapping[str, str] | None = None
     histogram: bool | None = None
     rates: RateReading = field(default_factory=RateReading)
     rate_column: RateColumn | None = None  # where given, rates are looked at and nothing is counted
+
+    @property
+    def skip_limit(self) -> float:
+        """How many malformed rows may be skipped."""
+        if isinstance(self.skip_malformed, bool):
+            return float("inf") if self.skip_malformed else 0
+        return self.skip_malformed
+
+
+class Deferred(Protocol):
+    """Files whose rows are counted by other processes meanwhile."""
+
+    def finish(self) -> None:
+        """Wait for all of them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +77,10 @@ class Tally:
     dropped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     rows: int = 0
+    added: int = 0
+    waiting: int = 0
+    compacted: int = 0
+    later: Deferred | None = None
     repeated_rows: bool = False
     policy_column: str | None = None
     policies: list[str] = field(default_factory=list)
@@ -67,10 +88,13 @@ class Tally:
     observer: Observer | None = None
     odd: OddRewards | None = None
     other_rewards: Sequence[str] = ()
-    _cells: int = 0
-    _limit: int = COMPACT_ROWS
     _scored: int = 0
     _passed: int = 0
+
+    def finish(self) -> None:
+        """Take in what was left for later, before anything else is counted."""
+        if self.later is not None:
+            self.later.finish()
 
     def add(self, cells: pl.DataFrame) -> None:
         """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts.
@@ -78,18 +102,26 @@ class Tally:
         Each time the cells must have doubled, and no batch looks at those before it: the work grows with the rows.
         """
         self.parts.append(cells)
-        self._cells += cells.height
+        self.added += cells.height
+        self.waiting += cells.height
         self._scored += int(cells["n"].sum())
         self._passed += int(cells["k"].sum())
-        if self._cells > self._limit and len(self.parts) > 1:
-            self.parts = [self._merged()]
-            self._cells = self.parts[0].height
-            self._limit = max(COMPACT_ROWS, 2 * self._cells)
+        if self.waiting > max(COMPACT_ROWS, self.compacted):
+            self._compact()
 
-    def _merged(self) -> pl.DataFrame:
-        import polars as pl
+    def _compact(self) -> None:
+        self.parts = [merged(self.parts)]
+        self.waiting, self.compacted = 0, self.parts[0].height
 
-        return pl.concat(self.parts).group_by(KEYS, maintain_order=True).agg(pl.col(SUMS).sum())
+    def skip(self, place: Callable[[], str], why: str, options: ReadOptions, offset: int = 0) -> None:
+        """Count a malformed row that starts at a byte of its file, or refuse it where no more may be skipped.
+
+        Raises:
+            PilotFormatError: With the place of the row.
+        """
+        if self.dropped["malformed_line"] >= options.skip_limit:
+            raise malformed(place(), why, self.dropped["malformed_line"])
+        self.dropped["malformed_line"] += 1
 
     def pilot(self, name: str) -> Pilot:
         """The Pilot of everything added.
@@ -99,17 +131,19 @@ class Tally:
         """
         import polars as pl
 
+        self.finish()
         if self.odd is not None:
             raise self.odd.error(self.other_rewards)
-        if not self.parts or not sum(p.height for p in self.parts):
+        if not self.added:
             left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
             if set(self.dropped) == {"rows_outside_where"}:
                 seen = "; ".join(f"{column}: {shown(values)}" for column, values in self.where_seen.items())
                 raise PilotFormatError(f"{name}: no row fits --where. Values among the first rows: {seen}.")
             raise PilotFormatError(f"{name}: no rollout could be counted{f' ({left})' if left else ''}.")
-        before = sum(p.height for p in self.parts)
-        self.parts = [_with_single_values(pl.concat(self.parts))]
-        cells = self._merged()
+        self._compact()
+        cells = _with_single_values(self.parts[0])
+        if cells is not self.parts[0]:
+            cells = merged([cells])
         policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
         if len(policies) > 1:
             raise PilotFormatError(
@@ -118,8 +152,8 @@ class Tally:
             )
         self.policies = policies
         notes = list(self.notes)
-        if self.repeated_rows and before > cells.height:
-            notes.append(f"{name}: {before - cells.height:,} rows repeat a prompt; their counts were added up.")
+        if self.repeated_rows and self.added > cells.height:
+            notes.append(f"{name}: {self.added - cells.height:,} rows repeat a prompt; their counts were added up.")
         several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
         if several:
             notes.append(f"{name}: {several:,} prompt names occur in several strata or temperatures; counted apart.")
@@ -140,6 +174,8 @@ class Tally:
 
     def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
         """Whether a reward so far is neither 0 nor 1; while their levels are few, reading goes on to know them all."""
+        if self.odd is None and not _any_odd(rewards):
+            return False
         if self.odd is None:
             passes, fails = self._passed > 0, self._scored > self._passed
             self.odd = odd_rewards(rewards, place, column, passes=passes, fails=fails)
@@ -157,6 +193,8 @@ class Tally:
 
 def _mean_tokens(cells: pl.DataFrame, name: str) -> NDArray[np.float64] | None:
     """Mean length of each cell, NaN where there is none; None if no cell has one."""
+    if name not in cells.columns:
+        return None
     rows = cells[f"{name.removesuffix('s')}_rows"].to_numpy()
     if not rows.any():
         return None
@@ -169,13 +207,17 @@ def _with_single_values(cells: pl.DataFrame) -> pl.DataFrame:
 
     for column in ("temperature", "policy"):
         known = cells[column].drop_nulls().unique()
-        if known.len() == 1:
+        if known.len() == 1 and cells[column].null_count():
             cells = cells.with_columns(pl.col(column).fill_null(known[0]))
     return cells
 
 
 def _unless_null(series: pl.Series) -> list[str] | None:
     return None if series.null_count() == series.len() else series.fill_null("(none)").to_list()
+
+
+def _any_odd(rewards: NDArray[np.float64]) -> bool:
+    return not bool(np.all((rewards == 0.0) | (rewards == 1.0) | ~np.isfinite(rewards)))
 
 
 def count_rewards(
@@ -198,6 +240,14 @@ def count_rewards(
     return scored, rewards == 1.0, infinite
 
 
+def not_a_reward(place: str, column: str, value: object) -> PilotFormatError:
+    """The error for a reward that is neither a number nor a word of pass or fail."""
+    return PilotFormatError(
+        f"{place}: {column} is {shown([value])}, which is neither a number nor a pass/fail word (true/false, C/I). "
+        "Name another column with --reward-column."
+    )
+
+
 def long_cells(
     columns: Mapping[str, Sequence[Any]], roles: ColumnMap, options: ReadOptions, place: Place, tally: Tally
 ) -> pl.DataFrame:
@@ -207,10 +257,7 @@ def long_cells(
     try:
         rewards = rewards_of(columns["reward"])
     except NotAReward as error:
-        raise PilotFormatError(
-            f"{place(error.index)}: {roles.reward} is {shown([error.value])}, which is neither a number nor a "
-            "pass/fail word (true/false, C/I). Name another column with --reward-column."
-        ) from None
+        raise not_a_reward(place(error.index), str(roles.reward), error.value) from None
     threshold = options.pass_threshold
     if threshold is None and tally.meets_odd_reward(rewards, place, str(roles.reward)):
         threshold = 1.0  # of no matter: the pilot will be refused
@@ -240,32 +287,26 @@ def long_cells(
         frame = frame.filter(~unnamed)
     missing = int((~scored).sum()) - infinite
     tally.dropped.update(nonzero(non_finite_reward=infinite, missing_reward=missing))
-    counts = (
-        pl.col("scored").sum().cast(pl.Int64).alias("n"),
-        pl.col("passed").sum().cast(pl.Int64).alias("k"),
-    )
-    if not lengths:
-        return with_token_sums(frame.group_by(KEYS, maintain_order=True).agg(*counts))
-    right = pl.when(pl.col("passed")).then(pl.col("own"))
-    wrong = pl.when(pl.col("scored") & ~pl.col("passed")).then(pl.col("own"))
-    means = {"token": pl.col("tokens"), "pass_token": right, "fail_token": wrong}
-    cells = frame.group_by(KEYS, maintain_order=True).agg(
-        *counts,
-        *(length.sum().alias(f"{name}s") for name, length in means.items()),
-        *(length.count().cast(pl.Int64).alias(f"{name}_rows") for name, length in means.items()),
-    )
-    return cells.select(*KEYS, *SUMS)
+    return group_rollouts(frame)
 
 
-def with_token_sums(cells: pl.DataFrame) -> pl.DataFrame:
-    """Cells with every sum of lengths, 0 where there is none."""
+def group_rollouts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Cells of rollouts: columns of `KEYS` (some may lack), scored, passed, and tokens with own where known."""
     import polars as pl
 
-    kinds = {c: pl.Int64 if c.endswith("rows") else pl.Float64 for c in TOKEN_SUMS}
-    sums = (
-        (pl.col(c).cast(kind) if c in cells.columns else pl.lit(0, dtype=kind).alias(c)) for c, kind in kinds.items()
-    )
-    return cells.select(*KEYS, "n", "k", *sums)
+    sums = [pl.col("scored").cast(pl.Int64).alias("n"), pl.col("passed").cast(pl.Int64).alias("k")]
+    if "tokens" in frame.columns:
+        right = pl.when(pl.col("passed")).then(pl.col("own"))
+        wrong = pl.when(pl.col("scored") & ~pl.col("passed")).then(pl.col("own"))
+        for kind, length in {"token": pl.col("tokens"), "pass_token": right, "fail_token": wrong}.items():
+            sums += [length.fill_null(0.0).alias(f"{kind}s"), length.is_not_null().cast(pl.Int64).alias(f"{kind}_rows")]
+    keys = [k for k in KEYS if k in frame.columns and (k == KEYS[0] or frame[k].null_count() < frame.height)]
+    rows = frame.select(*keys, *sums)
+    small = sums_by_key(rows, keys, [c for c in rows.columns if c not in keys])
+    types = {"temperature": pl.Float64}
+    absent = [pl.lit(None, dtype=types.get(k, pl.String)).alias(k) for k in KEYS if k not in keys]
+    names = rows.select(pl.col(keys).gather(small[FIRST]))
+    return names.with_columns(absent).select(KEYS).hstack(small.drop(FIRST))
 
 
 def wide_cells(
@@ -282,7 +323,7 @@ def wide_cells(
     keep = np.ones(size, dtype=bool)
     rates = columns.get("pass_rate", columns.get("fail_rate"))
     n_name, k_name = roles.n or "rollouts per prompt", str(roles.pass_rate or roles.fail_rate or roles.k)
-    plain = None if rates is not None else _plain_counts(n, columns["k"])
+    plain = None if rates is not None else plain_counts(n, columns["k"])
     if plain is not None:
         numbers_n, numbers_k = plain
     if options.rate_column is not None and rates is not None:
@@ -296,13 +337,13 @@ def wide_cells(
             tally.dropped["prompts_with_missing_counts"] += 1
             continue
         here = partial(place, i)  # naming a place reads the file again: only for an error
-        total = _whole(n[i], here, n_name)
+        total = whole(n[i], here, n_name)
         if rates is None:
-            passes = _whole(given, here, k_name)
+            passes = whole(given, here, k_name)
         elif (key := (type(given), str(given), total)) in known:
             passes = known[key]
         else:
-            passes = known[key] = _successes(given, total, here, k_name, options.rates)
+            passes = known[key] = successes(given, total, here, k_name, options.rates)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {k_name} = {passes:,} exceeds {n_name} = {total:,}. Swapped columns? "
@@ -331,49 +372,6 @@ def wide_cells(
     return with_token_sums(frame.with_columns(pl.col("tokens").fill_null(0.0)))
 
 
-def _plain_counts(n: Sequence[Any], k: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Both counts at once where every one is a valid whole number; None if any needs a closer look."""
-    if not set(map(type, n)) | set(map(type, k)) <= {int}:
-        return None
-    total, passes = numbers_of(n), numbers_of(k)
-    if np.all((passes >= 0) & (passes <= total) & (total <= MAX_ROLLOUTS_PER_PROMPT)):
-        return total.astype(np.int64), passes.astype(np.int64)
-    return None
-
-
-def _whole(value: object, place: Callable[[], str], name: str) -> int:
-    """A count from 0 to the largest that a prompt may have."""
-    number = None if isinstance(value, bool) else number_of(value)
-    if number is None or number < 0 or number != int(number):
-        raise PilotFormatError(f"{place()}: {name} must be a whole number of at least 0; got {shown([value])}.")
-    if number > MAX_ROLLOUTS_PER_PROMPT:
-        raise PilotFormatError(f"{place()}: {name} must be at most {MAX_ROLLOUTS_PER_PROMPT:,}; got {number:g}.")
-    return int(number)
-
-
-def _successes(value: object, total: int, place: Callable[[], str], name: str, reading: RateReading) -> int:
-    """Passes behind a rate: the k whose k/n rounds to it."""
-    try:
-        return reading.passes(value, total)
-    except NotARate as error:
-        why, rate = str(error), number_of(value)
-    shown_rate = shown([value]) if rate is None else f"{rate:g}"
-    if why == "range":
-        hint = " Percentages? Divide by 100." if rate is not None and 1.0 < rate <= 100.0 else ""
-        span = "[0, 100]" if reading.percent else "[0, 1]"
-        raise PilotFormatError(f"{place()}: {name} must lie in {span}; got {shown([value])}.{hint}")
-    if why == "several":
-        raise PilotFormatError(
-            f"{place()}: {name} = {shown_rate} has too few digits to tell how many of n = {total:,} rollouts passed. "
-            "Give counts, or rates with more digits."
-        )
-    count = (rate or 0.0) / (100.0 if reading.percent else 1.0) * total
-    raise PilotFormatError(
-        f"{place()}: {name} = {shown_rate} of n = {total:,} is {count:.3g} {'fails' if reading.fails else 'passes'}, "
-        "not a whole number. Is n right? Give it with --n-column or --rollouts-per-prompt."
-    )
-
-
 def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     return text_series([None] * size if values is None else values)
 
@@ -384,6 +382,17 @@ def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:
     if values is None:
         return pl.Series([None] * size, dtype=pl.Float64)
     return pl.Series(numbers_of(values)).fill_nan(None)
+
+
+def malformed(place: str, why: str, skipped: int) -> PilotFormatError:
+    """The error for a row that cannot be read."""
+    if skipped:
+        return PilotFormatError(
+            f"{place}: {why}; {skipped:,} bad lines were skipped before it, as many as allowed. Repair the file, or "
+            "raise --skip-bad (skip_malformed=)."
+        )
+    repair = "Convert the file, e.g. with iconv -f LATIN1 -t UTF-8" if "UTF-8" in why else "Repair the line"
+    return PilotFormatError(f"{place}: {why}. {repair}, or drop such lines with --skip-malformed.")
 
 
 def nonzero(**counts: int) -> dict[str, int]:

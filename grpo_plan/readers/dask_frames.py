@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.cells import KEYS, SUMS, TOKEN_SUMS, with_token_sums
 from grpo_plan.readers.columns import ColumnMap, Sample
-from grpo_plan.readers.counting import KEYS, SUMS, TOKEN_SUMS, ReadOptions, Tally
+from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.engines import MOST_PROMPTS, say_too_many
 from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
 from grpo_plan.readers.histograms import CELL_KEYS, cells_of, single_values
@@ -123,7 +124,7 @@ def _counts(
     rows: list[list[Any]] = [[json.dumps([ROWS]), tally.rows - start, *zeros]]
     rows += [[json.dumps([reason]), count, *zeros] for reason, count in tally.dropped.items()]
     for cells in tally.parts:
-        rows += [[json.dumps(row[: len(KEYS)]), *row[len(KEYS) :]] for row in cells.select(*KEYS, *SUMS).iter_rows()]
+        rows += [[json.dumps(row[: len(KEYS)]), *row[len(KEYS) :]] for row in with_token_sums(cells).iter_rows()]
     for cells in tally.histogram:
         rows += [[json.dumps(row[:-1]), row[-1], *zeros] for row in cells.select(*CELL_KEYS, "prompts").iter_rows()]
     return _table(rows, SUMS)

@@ -1,4 +1,4 @@
-"""Which files of a source belong to which format: folders are searched, one file of each kind is looked at."""
+"""Which files of a source belong to which format: folders are searched, a few files of each kind are looked at."""
 
 from __future__ import annotations
 
@@ -116,15 +116,23 @@ def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile]
         raise PilotFormatError(f"{_shown(items)}: format {name!r} gives {other}. See grpo-plan formats.")
     chosen = [*files]
     for same in _alike(inside):
-        try:
-            fits = is_of(found, look(same[0]))
-        except PilotFormatError:
-            fits = False
-        if fits:
+        if any(_fits(found, file) for file in _some_of(same)):
             chosen += same
     if not chosen:
         raise PilotFormatError(f"{_shown(items)}: holds no file of format {name!r} ({found.files}). Name a file.")
     return Found(format=found, files=_unique(chosen))
+
+
+def _fits(format: Format, file: InputFile) -> bool:
+    try:
+        return is_of(format, look(file))
+    except PilotFormatError:
+        return False
+
+
+def _some_of(same: Sequence[InputFile]) -> list[InputFile]:
+    """A few files of one kind, the first first: any of them may be empty or damaged."""
+    return list(dict.fromkeys((same[0], same[-1], same[len(same) // 2], same[len(same) // 4])))
 
 
 def _format_of(same: Sequence[InputFile], want: str) -> tuple[Format | None, PilotFormatError | None]:
@@ -134,7 +142,7 @@ def _format_of(same: Sequence[InputFile], want: str) -> tuple[Format | None, Pil
     """
     errors: list[PilotFormatError] = []
     looked = 0
-    for file in dict.fromkeys((same[0], same[-1], same[len(same) // 2], same[len(same) // 4])):
+    for file in _some_of(same):
         if file.path is None or not file.path.is_file():
             continue  # a pipe can be read once only
         looked += 1
@@ -168,7 +176,7 @@ def _damaged(passed_over: Sequence[InputFile], chosen: Sequence[InputFile]) -> l
 
 
 def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:
-    """Files whose folder and name differ in digits only: they are of one kind, and one is looked at."""
+    """Files whose folder and name differ in digits only: they are of one kind, and a few are looked at."""
     groups: dict[str, list[InputFile]] = {}
     for file in files:
         groups.setdefault(re.sub(r"[0-9a-f]{6,}|\d+", "#", str(file.path)), []).append(file)

@@ -229,6 +229,11 @@ class _HeadThenRest(io.RawIOBase):
         return len(data)
 
 
+def rejoined(head: bytes, rest: IO[bytes]) -> BinaryIO:
+    """A stream of the bytes already read, then of those still unread."""
+    return cast(BinaryIO, io.BufferedReader(_HeadThenRest(head, rest), buffer_size=1 << 20))
+
+
 def _peek(stream: IO[bytes]) -> tuple[BinaryIO, bytes]:
     """The first bytes of a stream, and a stream that still starts with them."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO) and stream.seekable():
@@ -238,7 +243,7 @@ def _peek(stream: IO[bytes]) -> tuple[BinaryIO, bytes]:
     head = b""
     while len(head) < HEAD_BYTES and (piece := stream.read(HEAD_BYTES - len(head))):
         head += piece
-    return cast(BinaryIO, io.BufferedReader(_HeadThenRest(head, stream), buffer_size=1 << 20)), head
+    return rejoined(head, stream), head
 
 
 def _decompressed(stream: BinaryIO, head: bytes) -> IO[bytes] | None:

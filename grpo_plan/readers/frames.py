@@ -253,6 +253,17 @@ def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
         tally.add(with_token_sums(cells))
 
 
+def kept_rows(frame: pl.DataFrame, options: ReadOptions) -> pl.DataFrame:
+    """The rows of a polars frame that ``where`` keeps."""
+    import narwhals as nw
+
+    kept: Frame = nw.from_native(frame)
+    for column, wanted in options.where.items():
+        kept = _filtered(kept, column, wanted)
+    native: pl.DataFrame = nw.to_native(kept)
+    return native
+
+
 def _filtered(frame: Frame, column: str, wanted: Sequence[str]) -> Frame:
     """The rows that one ``--where`` keeps. Text is compared value by value, each distinct one once."""
     import narwhals as nw

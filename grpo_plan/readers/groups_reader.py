@@ -24,7 +24,7 @@ def read_groups(
     reward: str | None = None,
     rollouts_per_prompt: int | None = None,
     where: Mapping[str, str | float | Sequence[str]] | None = None,
-    skip_malformed: bool = False,
+    skip_malformed: bool | int = False,
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from grpo_plan.errors import PilotError, PilotFormatError
 from grpo_plan.pilot import Pilot
 from grpo_plan.readers.columns import ColumnMap
-from grpo_plan.readers.counting import ReadOptions, Tally, _successes, _whole, wide_cells
+from grpo_plan.readers.counting import ReadOptions, Tally, wide_cells
+from grpo_plan.readers.counts import successes, whole
 from grpo_plan.readers.values import is_missing, number_of, shown, text_of
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def histogram_cells(
         if is_missing(n[i]) or is_missing(given[i]):
             tally.dropped["prompts_with_missing_counts"] += prompts
             continue
-        total = _whole(n[i], here, names[0])
+        total = whole(n[i], here, names[0])
         if rates is None:
-            passes = _whole(given[i], here, names[1])
+            passes = whole(given[i], here, names[1])
         else:
-            passes = _successes(given[i], total, here, names[1], options.rates)
+            passes = successes(given[i], total, here, names[1], options.rates)
         if passes > total:
             raise PilotFormatError(
                 f"{place(i)}: {names[1]} = {passes:,} exceeds {names[0]} = {total:,}. Swapped columns? "

@@ -84,12 +84,14 @@ def read_independence(
     pass_threshold: float | None = None,
     rollouts_per_prompt: int | None = None,
     where: Mapping[str, str | float | Sequence[str]] | None = None,
-    skip_malformed: bool = False,
+    skip_malformed: bool | int = False,
     progress: Callable[[int], None] | None = None,
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
     policy_steps: tuple[int, int] | None = None,
+    workers: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
     weak_prior: str | None = None,
 ) -> IndependenceReport:
     """Read rollouts or counts and check that the rollouts of a prompt are independent.
@@ -123,6 +125,8 @@ def read_independence(
         reward_weights: Reward functions to sum.
         split: Rows of training or of evaluation.
         policy_steps: First and last training step to keep.
+        workers: As in `read_pilot`; here rows are read in order, by one process.
+        storage_options: Credentials and settings of addresses.
         weak_prior: Model of the rollouts, if another than the one to be trained.
 
     Raises:
@@ -143,7 +147,8 @@ def read_independence(
     request = request_of(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
-        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior,
+        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, workers=workers,
+        storage_options=storage_options,
     )  # fmt: skip
     level = as_level(level)
     by_order = order and session is None

@@ -7,28 +7,29 @@ from typing import Any
 
 import msgspec
 
-from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.values import from_plain
 
-
-def malformed(line: bytes, place: str, decoder: msgspec.json.Decoder[Any]) -> PilotFormatError:
-    """The error of a line that could not be decoded."""
-    return PilotFormatError(
-        f"{place}: {_reason(line, decoder)}. Repair the line, or drop such lines with --skip-malformed."
-    )
+SHOWN_BYTES = 40
 
 
-def _reason(line: bytes, decoder: msgspec.json.Decoder[Any]) -> str:
+def fault_of(line: bytes, decoder: msgspec.json.Decoder[Any]) -> str:
+    """Why a line could not be decoded, with its first characters."""
     try:
         line.decode()
     except UnicodeDecodeError:
-        return "is not UTF-8"
+        return f"is not UTF-8 ({shown_bytes(line)})"
     try:
-        value = json.loads(line)  # of too many digits: a ValueError
+        value = json.loads(line.decode())
         if isinstance(value, dict):
             from_plain(value, decoder.type)
     except msgspec.ValidationError as error:
         return f"a field is of another type than it should be ({str(error).rstrip('.')})"
     except (ValueError, RecursionError):
         pass
-    return f"is not a JSON object ({line[:40].decode(errors='replace')!r}...)"
+    return f"is not a JSON object ({shown_bytes(line)})"
+
+
+def shown_bytes(line: bytes) -> str:
+    """The first characters of a line."""
+    text = line[:SHOWN_BYTES].decode(errors="replace")
+    return f"{text!r}{'...' if len(line) > SHOWN_BYTES else ''}"

@@ -7,22 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grpo_plan.errors import DomainError, sentences
+from grpo_plan.errors import DomainError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
+from grpo_plan.readers.addresses import is_address
 from grpo_plan.readers.arguments import request_of
-from grpo_plan.readers.candidates import look_at
+from grpo_plan.readers.candidates import look, look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
-from grpo_plan.readers.files import InputFile, as_path, open_sniffed
+from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.histograms import histogram_pilot
+from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink, pilot_of
+from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of
 from grpo_plan.readers.source import Format
-from grpo_plan.readers.tables import count_sniffed, engine_errors
+from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
 
 def read_pilot(
@@ -41,12 +43,14 @@ def read_pilot(
     pass_threshold: float | None = None,
     rollouts_per_prompt: int | None = None,
     where: Mapping[str, str | float | Sequence[str]] | None = None,
-    skip_malformed: bool = False,
+    skip_malformed: bool | int = False,
     progress: Callable[[int], None] | None = None,
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
     policy_steps: tuple[int, int] | None = None,
+    workers: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
     weak_prior: str | None = None,
     prompt_count: str | None = None,
     histogram: bool | None = None,
@@ -55,11 +59,11 @@ def read_pilot(
 
     Dumps of trainers and of evaluation tools are recognised by their content (``grpo-plan formats`` lists them; a
     folder is searched for them). Everything else is a table: JSONL, a JSON array, CSV, TSV, Parquet, Arrow or Feather,
-    each plain or gzip or zstd; a path, a glob, a folder of one kind of table, a list of these, ``"-"`` for standard
-    input; or any dataframe that narwhals accepts (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in
-    its own engine. Rows of a table are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate),
-    prompts with a list of rewards, or numbers of prompts with the same n and k. Columns are found by their usual names;
-    ``notes`` of the result says which.
+    each plain or gzip or zstd; a path, a glob, a folder of one kind of table, an address (``s3://``, ``gs://``,
+    ``az://``, ``abfss://``, ``hf://``, ``https://``), a list of these, ``"-"`` for standard input; or any dataframe
+    that narwhals accepts (polars, pandas, pyarrow, DuckDB, PySpark, ...), which is counted in its own engine. Rows of a
+    table are rollouts (prompt, reward), prompts with counts (n and k, or n and a pass rate), prompts with a list of
+    rewards, or numbers of prompts with the same n and k. Columns are found by their usual names; ``notes`` says which.
 
     Args:
         source: What to read.
@@ -78,12 +82,15 @@ def read_pilot(
             or pass/fail words.
         rollouts_per_prompt: n of every prompt, when no column has it.
         where: Keep rows whose column equals the value (or one of the values).
-        skip_malformed: Drop and count malformed JSON lines instead of stopping at the first.
+        skip_malformed: Drop and count malformed lines of JSONL and rows of CSV instead of stopping at the first; a
+            number: at most so many.
         progress: Called with the number of bytes of each block read.
         format: Name of a format, where its content should not decide; ``"table"`` for the general reader.
         reward_weights: Reward functions to sum, each times its weight, where a source has several.
         split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
         policy_steps: First and last training step to keep, both included.
+        workers: Processes that read large JSONL files; one a core, up to 8, if not given. The result is the same.
+        storage_options: Credentials and settings of addresses, as polars names them.
         weak_prior: Model that the rollouts are of, where it is another than the one to be trained.
         prompt_count: Column of the number of prompts, where a row stands for all prompts with the same n and k.
         histogram: True for a pilot without names of prompts and lengths, only the number of prompts of each (n, k),
@@ -112,7 +119,8 @@ def read_pilot(
     request = request_of(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
-        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, histogram=histogram,
+        policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, workers=workers,
+        storage_options=storage_options, histogram=histogram,
     )  # fmt: skip
     pilot = read_into(Tally(), source, request)
     return pilot.as_histogram() if histogram else pilot
@@ -133,15 +141,50 @@ def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
     if only is not None and (stream := _stream(only)) is not None:
         return _read_stream(stream, tally, request)
+    items = [source] if isinstance(source, str | os.PathLike) else list(source)  # type: ignore[call-overload]
+    if any(is_address(item) for item in items):
+        return _read_addresses(items, tally, request)
     found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     tally.notes += found.notes
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    count_tables(found.files, request, tally)
+    try:
+        with several_processes(tally, request.options):
+            count_tables(found.files, request, tally)
+    except PilotFormatError:
+        if request.format is None and (log := _log_of_metrics(found.files[0])) is not None:
+            raise PilotFormatError(
+                f"{found.files[0].name}: is a log of metrics ({log}), which holds no rollouts. Give the rollouts of "
+                "the run (grpo-plan formats lists them); read_run reads its metrics."
+            ) from None
+        raise
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
     return _table_pilot(tally, name, len(found.files), request)
+
+
+def _log_of_metrics(file: InputFile) -> str | None:
+    """Name of the format of a run's metrics that a file is of; None if it is of none."""
+    if file.path is None or not file.path.is_file():
+        return None
+    try:
+        found = recognised(look(file), "run")
+    except PilotFormatError:
+        return None
+    return None if found is None else found.name
+
+
+def _read_addresses(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
+    """Read tables at addresses, and files among them."""
+    with several_processes(tally, request.options):
+        for item in items:
+            if isinstance(item, str) and is_address(item):
+                count_address(item, request.given, request.options, tally)
+            else:
+                for file in resolve(item):
+                    count_file(file, request.given, request.options, tally, request.progress)
+    return _table_pilot(tally, os.fspath(items[0]) if len(items) == 1 else f"{len(items)} sources", len(items), request)
 
 
 def sink_of(tally: Tally, request: ReadRequest, format: Format, files: Sequence[InputFile]) -> RolloutSink:
@@ -163,7 +206,7 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
 
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
-    rows = tally.rows + tally.dropped["rows_outside_where"]
+    rows = tally.rows + sum(tally.dropped[reason] for reason in ("rows_outside_where", *BROKEN_LINES))
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
     provenance = Provenance(
         format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior

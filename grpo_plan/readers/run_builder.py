@@ -87,12 +87,17 @@ class RunBuilder:
         if summary:  # the last row of a run: its totals are no metrics of a step
             self._totals.add(at)
             return
+        repeated = self._repeats(train, at)
         for name, number in train.items():
             known = self._train.setdefault(name, {})
-            if at in known:
+            if at in known and repeated:
                 self._resumed(name, at, number)
             known[at] = number
-            self._last[name] = at
+            self._last[name] = at if repeated else max(at, self._last.get(name, at))
+
+    def _repeats(self, train: Mapping[str, float], at: int) -> bool:
+        """Whether a row is of a step logged before: most of its names are, not a few that two writers share."""
+        return 2 * sum(at in self._train.get(name, ()) for name in train) > len(train)
 
     def add_series(self, name: str, points: Iterable[tuple[object, object]]) -> None:
         """Take all values of one metric, pairs of step and value, in the order in which they were written."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
+BROKEN_LINES = ("malformed_line", "truncated_last_line")  # counted where lines are read, before they are rows
 SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart
 ESCAPED = "\\x1f"  # how it is written in a prompt
 
@@ -69,7 +70,7 @@ class RolloutSink:
         """Count rows that the reader leaves out before `add`."""
         if count:
             self.tally.dropped[reason] += count
-            self.rows += count
+            self.rows += count if reason not in BROKEN_LINES else 0  # these are added at the end
 
     def add(self, columns: Mapping[str, Sequence[Any]], place: Place, *, reward_name: str = "reward") -> None:
         """Take a batch with one row a rollout; ``place`` names the place of a row for errors.
@@ -140,7 +141,7 @@ class RolloutSink:
         return Provenance(
             format=self.format,
             files=self.files,
-            rows=self.rows,
+            rows=self.rows + sum(self.tally.dropped[reason] for reason in BROKEN_LINES),
             groups=None if counts is None else counts.height,
             group_size=None if sizes is None else (int(sizes.min()), int(sizes.max())),  # type: ignore[arg-type]
             policy_steps=(min(self.steps), max(self.steps)) if self.steps else None,

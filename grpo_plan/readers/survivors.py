@@ -39,14 +39,25 @@ def judge(sink: RolloutSink, setting: str, *, by_default: bool = False) -> None:
         return
     chance = chance_of_no_dead_group(groups)
     if chance is not None and chance < RARE:
-        how = f"{chance:.1g}" if chance >= 1e-12 else "1e-12"
-        sink.filtered = f"{none}; had all been saved, the chance of that is below {how}, so {setting} dropped them"
+        how = at_most(chance)
+        sink.filtered = f"{none}; had all been saved, the chance of that is at most {how}, so {setting} dropped them"
         return
     why = "their rewards have many levels" if chance is None else f"without it the chance of that may be {chance:.2g}"
     sink.note(
         f"{none}. Whether {setting} dropped them cannot be told from the rows ({why}): if it was on, this pilot holds "
         "survivors only."
     )
+
+
+def at_most(chance: float) -> str:
+    """A small chance in words, rounded up to one digit, and not below 1e-12.
+
+    >>> at_most(2.4e-4), at_most(1e-30)
+    ('0.0003', '1e-12')
+    """
+    from decimal import ROUND_CEILING, Context
+
+    return f"{float(Context(prec=1, rounding=ROUND_CEILING).create_decimal_from_float(max(chance, 1e-12))):g}"
 
 
 def dead_groups(groups: pl.DataFrame) -> int:

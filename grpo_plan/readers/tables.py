@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
+from grpo_plan.readers.addresses import address_errors, scan_address
+from grpo_plan.readers.chunks import count_chunks, sample_of_scan, scan_chunks
 from grpo_plan.readers.columns import ColumnMap, RatesAlone, Sample, find_columns
 from grpo_plan.readers.counting import ReadOptions, Tally
+from grpo_plan.readers.csvtable import CsvTable
 from grpo_plan.readers.files import InputFile, Sniffed, as_path, open_sniffed
-from grpo_plan.readers.jsonlines import (
-    RowShape,
-    count_rows,
-    read_blocks,
-    read_json_array,
-    read_json_lines,
-    read_whole,
-    sample_of,
-)
+from grpo_plan.readers.jsonarray import JsonArray
+from grpo_plan.readers.jsonlines import RowShape, count_rows, read_blocks, read_json_lines, sample_of
+from grpo_plan.readers.jsontasks import count_later
 from grpo_plan.readers.rates import RateReading, beyond_one
 from grpo_plan.readers.values import distinct
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def count_file(
@@ -45,11 +46,22 @@ def count_sniffed(
     progress: Callable[[int], None] | None,
 ) -> None:
     """Count an opened file into the tally."""
+    if sniffed.kind != "jsonl":
+        tally.finish()
     if sniffed.kind in ("jsonl", "json-array"):
         _count_json(sniffed, file, given, options, tally, progress)
         return
-    with as_path(sniffed, file) as path, engine_errors(file.name, sniffed.kind):
-        count_native(_scan(sniffed, path), file.name, given, options, tally)
+    with engine_errors(file.name, sniffed.kind):
+        if sniffed.kind == "csv":
+            table = CsvTable(sniffed.stream, file.name, sniffed.separator)
+            roles, needed = _needed(table.sample(), given, options, tally)
+            count_chunks(table.chunks(needed, options, tally, progress), file.name, roles, options, tally)
+            return
+        with as_path(sniffed, file) as path:
+            scan = _scan(sniffed, path)
+            roles, needed = _needed(sample_of_scan(scan, file.name), given, options, tally)
+            chunks = scan_chunks(scan, needed, file.name, path.stat().st_size, progress)
+            count_chunks(chunks, file.name, roles, options, tally)
 
 
 def _count_json(
@@ -60,27 +72,21 @@ def _count_json(
     tally: Tally,
     progress: Callable[[int], None] | None,
 ) -> None:
-    name, path = file.name, None if sniffed.compressed else file.path
-    if path is not None and not path.is_file():
-        path = None  # a pipe cannot be read twice
+    name = file.name
     if sniffed.kind == "json-array":
-        data = read_whole(sniffed.stream, name, compressed=sniffed.compressed)
-        blocks: Iterator[bytes] = iter(())
-    else:
-        blocks = read_blocks(sniffed.stream, name)
-        data = next(blocks)
-    sample = sample_of(data, name, sniffed.kind, path)
-    for column in options.where:
-        if column not in sample.columns:
-            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {sample.listing}.")
-    roles = _roles(sample, given, options, tally)
-    shape = RowShape.of([*roles.roles().values(), *options.where])
-    if sniffed.kind == "json-array":
-        batches = read_json_array(data, name, shape)
-    else:
-        blocks = chain([data], blocks)
-        batches = read_json_lines(blocks, name, shape, options, tally, path=path, progress=progress)
-    del data
+        array = JsonArray(sniffed.stream, name)
+        roles, needed = _needed(array.sample(), given, options, tally)
+        shape = RowShape.of(needed)
+        count_rows(array.batches(shape, progress), shape, roles, options, tally)
+        return
+    path = None if sniffed.compressed or file.path is None or not file.path.is_file() else file.path
+    blocks = read_blocks(sniffed.stream, name)
+    first = list(islice(blocks, 1))
+    roles, needed = _needed(sample_of(b"".join(first), name, path), given, options, tally)
+    if count_later(file, sniffed, needed, roles, options, tally, progress):
+        return
+    shape = RowShape.of(needed)
+    batches = read_json_lines(chain(first, blocks), name, shape, options, tally, path=path, progress=progress)
     count_rows(batches, shape, roles, options, tally)
 
 
@@ -102,6 +108,33 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
     tally.policy_column = roles.policy
     tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
     return roles
+
+
+def count_address(address: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> None:
+    """Count the table at an address into the tally."""
+    tally.finish()
+    with address_errors(address):
+        scan, in_parts = scan_address(address, options.storage_options)
+        if not in_parts:
+            count_native(scan, address, given, options, tally)
+            return
+        roles, needed = _needed(sample_of_scan(scan, address), given, options, tally)
+        count_chunks(scan_chunks(scan, needed, address), address, roles, options, tally)
+
+
+def _needed(
+    sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
+) -> tuple[ColumnMap, list[str]]:
+    """Roles of the columns of a file's table, and the columns that reading it needs."""
+    if not sample.columns or not len(next(iter(sample.columns.values()))):
+        raise PilotFormatError(f"{sample.name}: has no rows. A pilot needs at least one.")
+    for column in options.where:
+        if column not in sample.columns:
+            raise PilotFormatError(
+                f"{sample.name}: no column {column!r} (asked for by --where). Columns: {sample.listing}."
+            )
+    roles = _roles(sample, given, options, tally)
+    return roles, list(dict.fromkeys([*roles.roles().values(), *options.where]))
 
 
 def count_native(
@@ -132,16 +165,14 @@ def _refuse_empty(sample: Sample) -> None:
         raise PilotFormatError(f"{sample.name}: has no rows. A pilot needs at least one.")
 
 
-def _scan(sniffed: Sniffed, path: Path) -> object:
+def _scan(sniffed: Sniffed, path: Path) -> pl.LazyFrame:
     import polars as pl
 
     if sniffed.kind == "parquet":
         return pl.scan_parquet(path, glob=False)
     if sniffed.kind == "arrow":
         return pl.scan_ipc(path, glob=False)
-    if sniffed.kind == "arrow-stream":
-        return pl.read_ipc_stream(path)
-    return pl.scan_csv(path, separator=sniffed.separator, infer_schema=False, glob=False)
+    return pl.read_ipc_stream(path).lazy()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -36,8 +36,16 @@ class OddRewards:
         Raises:
             PilotFormatError: There are many levels, or enough rollouts were read to know them.
         """
-        self.levels.update(np.unique(rewards[np.isfinite(rewards)]).tolist())
-        self.rows += rewards.size
+        self.add(np.unique(rewards[np.isfinite(rewards)]).tolist(), rewards.size, others)
+
+    def add(self, levels: Iterable[float], rows: int, others: Sequence[str]) -> None:
+        """Take in the levels of so many rewards.
+
+        Raises:
+            PilotFormatError: There are many levels, or enough rollouts were read to know them.
+        """
+        self.levels.update(levels)
+        self.rows += rows
         if len(self.levels) > FEW_LEVELS or self.rows > LEVEL_ROWS:
             raise self.error(others)
 

@@ -251,6 +251,15 @@ def distinct(values: Sequence[object]) -> list[object]:
     return list({str(v): v for v in reversed(values)}.values())[::-1]
 
 
+def one_line(text: str) -> str:
+    """Text with line breaks and other characters that do not print as escapes.
+
+    >>> one_line(f"a{chr(10)}b") == "a" + chr(92) + "nb"
+    True
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def shown(values: Sequence[object], limit: int = 6) -> str:
     """Values for a message, shortened; floats with the digits they need."""
     texts = []
@@ -258,6 +267,6 @@ def shown(values: Sequence[object], limit: int = 6) -> str:
         if isinstance(value, float):
             text = f"{value:g}" if float(f"{value:g}") == value or value != value else repr(value)
         else:
-            text = str(value)
+            text = one_line(str(value)[:100])
         texts.append(text if len(text) <= 40 else text[:37] + "...")
     return ", ".join(texts) + (", ..." if len(values) > limit else "")

@@ -203,6 +203,14 @@ from grpo_plan.symbolic.temperature import (
     score_statistic,
     square_and_add,
 )
+from grpo_plan.symbolic.truncated import (
+    counted_log_likelihood,
+    mean_from_survivors,
+    mixed_group_chance,
+    survivor_beta_pmf,
+    survivor_chance,
+    survivor_weights,
+)
 
 __all__ = [
     "FLAT_SHARE",
@@ -231,6 +239,7 @@ __all__ = [
     "changes_variance",
     "chi_square_tail",
     "conditional_mean",
+    "counted_log_likelihood",
     "coverage_of_hard",
     "dead",
     "dead_batch",
@@ -282,6 +291,7 @@ __all__ = [
     "log_chord",
     "log_likelihood",
     "log_worth_influence",
+    "mean_from_survivors",
     "mean_square_between",
     "measured_group_size",
     "measured_kappa",
@@ -293,6 +303,7 @@ __all__ = [
     "mix_progress",
     "mixed",
     "mixed_after_agreeing",
+    "mixed_group_chance",
     "mixed_groups_pmf",
     "mixed_increment",
     "mixed_passes",
@@ -364,6 +375,9 @@ __all__ = [
     "subgroup_pmf",
     "subgroup_squared_norm",
     "surplus_mixed",
+    "survivor_beta_pmf",
+    "survivor_chance",
+    "survivor_weights",
     "tail_counts",
     "thinned_law",
     "tilted_density",

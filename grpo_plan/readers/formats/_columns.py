@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
-from grpo_plan.readers.jsonlines import RowShape, read_blocks, read_json_array, read_json_lines, read_whole
+from grpo_plan.readers.jsonarray import JsonArray
+from grpo_plan.readers.jsonlines import RowShape, read_blocks, read_json_lines
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate
 from grpo_plan.readers.tables import engine_errors
@@ -28,9 +29,7 @@ def column_batches(
         if sniffed.kind in ("jsonl", "json-array"):
             shape, path = RowShape.of(names), None if sniffed.compressed else file.path
             if sniffed.kind == "json-array":
-                batches = read_json_array(
-                    read_whole(sniffed.stream, file.name, compressed=sniffed.compressed), file.name, shape
-                )
+                batches = JsonArray(sniffed.stream, file.name).batches(shape)
             else:
                 blocks = read_blocks(sniffed.stream, file.name)
                 request = sink.request

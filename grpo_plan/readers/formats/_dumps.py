@@ -27,6 +27,7 @@ OPTIONS = {
     "policy": "--model-column",
 }
 NO_COUNTS = {"n": "--n-column", "k": "--k-column", "pass_rate": "--pass-rate-column"}
+BLANK_BYTES = 16  # a file of so few may be a line feed alone: a step without rows
 Raw = msgspec.Raw  # a field that is passed over, or looked at as bytes
 
 
@@ -75,6 +76,7 @@ def distinct(
         if file.path is not None and file.path.is_file():
             sizes.setdefault(file.path.stat().st_size, []).append(file)
     left_out = {f.name for f in sizes.pop(0, ())}
+    left_out |= {f.name for size, alike in sizes.items() if size <= BLANK_BYTES for f in alike if _is_blank(f)}
     for alike in sizes.values():
         seen: set[tuple[object, bytes]] = set()
         for file in alike if len(alike) > 1 else ():
@@ -85,13 +87,13 @@ def distinct(
     if not left_out or not kept:
         return files
     sink.files = len(kept)
-    count = (
-        "1 file is empty or a copy of another"
-        if len(left_out) == 1
-        else f"{len(left_out):,} files are empty or copies of others"
-    )
-    sink.note(f"{count} and left out: {shown(sorted(left_out), 3)}.")
+    count = f"{len(left_out):,} file{'s are' if len(left_out) > 1 else ' is'}"
+    sink.note(f"{count} empty or the copy of another, and left out: {shown(sorted(left_out), 3)}.")
     return kept
+
+
+def _is_blank(file: InputFile) -> bool:
+    return file.path is not None and not file.path.read_bytes().strip()
 
 
 def _digest(file: InputFile) -> bytes:

@@ -45,7 +45,8 @@ def evaluated_batches(run: LoggedRun, kept: Sequence[LoggedBatch], sink: Rollout
     facts, found, tables = run.facts, set(), Counter[int | None]()
     for i, batch in enumerate(kept):
         tables[batch.step] += 1
-        again = run.appended and tables[batch.step] > 1
+        trained = facts.covers(batch.step) and batch.step not in facts.evaluated  # a step done again after a resume
+        again = run.appended and tables[batch.step] > 1 and not trained
         alone = batch.step in facts.evaluated and (not run.appended or batch.step not in facts.generated)
         if batch.step == 0 or again or alone:
             found.add(i)

@@ -9,6 +9,7 @@ import msgspec
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
+from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import chosen_reward, document, json_rows
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
@@ -35,7 +36,7 @@ def _looks_like_human_eval(candidate: Candidate) -> bool:
 
 
 def _read_human_eval(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
-    for file in files:
+    for file in distinct(files, sink):
         late = 0
         for batch in json_rows(file, _Row, sink):
             rows: Sequence[_Row] = batch.rows
@@ -71,7 +72,7 @@ def _checked(file: InputFile, is_of: Callable[[Any], bool], tool: str) -> dict[s
 
 
 def _read_evalplus(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
-    for file in files:
+    for file in distinct(files, sink):
         tasks: Mapping[str, Any] = _checked(file, _is_evalplus, "EvalPlus")["eval"]
         entries = [(str(task), answer) for task, answers in tasks.items() for answer in answers]
         names = [name for name in (BASE, PLUS) if any(_status(answer, name) is not None for _, answer in entries)]
@@ -120,7 +121,7 @@ def _examples(task: Any) -> list[Any]:
 
 
 def _read_evalchemy(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
-    for file in files:
+    for file in distinct(files, sink):
         whole = _checked(file, _is_evalchemy, "evalchemy")
         model = whole.get("model_name")
         for name, task in whole["results"].items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
+from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
@@ -33,7 +34,7 @@ def _looks(candidate: Candidate) -> bool:
 
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
-    for file in files:
+    for file in distinct(files, sink):
         with open_sniffed(file) as sniffed, as_path(sniffed, file) as path, engine_errors(file.name, sniffed.kind):
             import polars as pl
 

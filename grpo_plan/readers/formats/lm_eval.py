@@ -12,6 +12,7 @@ import msgspec
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
+from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import json_rows
 from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
@@ -22,6 +23,7 @@ from grpo_plan.readers.values import from_plain, list_of, number_of, shown, text
 NAME = re.compile(r"^samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 AVERAGE = re.compile(r"(?:^|_)(?:avg|mean|average)(?:[@_]|_at_|$)(?:at_|n_)?(\d{1,9})?", re.IGNORECASE)
 NOT_AVERAGE = re.compile(r"pass(@|_at_)|maj|vote|cons|best|any|max", re.IGNORECASE)
+ENOUGH = 8  # documents whose mean is 0 or 1, and none between
 MAX_RESULTS_BYTES = 64 << 20
 
 
@@ -44,7 +46,7 @@ def _looks(candidate: Candidate) -> bool:
 
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
-    for file in files:
+    for file in distinct(files, sink):
         _read_file(file, request, sink)
 
 
@@ -55,7 +57,7 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
     named, wanted = request.given.get("reward"), _wanted_filters(request)
     filters: dict[str, None] = {}
     usable: dict[str, None] = {}
-    several, metric = False, None
+    several, between, metric = 0, False, None
     for batch in json_rows(file, dict, sink):
         rows = [from_plain(row, _Row) for row in batch.rows]
         filters |= dict.fromkeys(text_of(row.filter) or "none" for row in rows)
@@ -71,7 +73,8 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
             continue
         metric = metric or _metric(rows[keep[0]], batch.rows[keep[0]], named, batch.place(keep[0]))
         counts = [_counts(rows[i], batch.rows[i].get(metric), metric, partial(batch.place, i)) for i in keep]
-        several = several or any(n > 1 for n, _ in counts)
+        several += sum(n > 1 and k is not None for n, k in counts)
+        between = between or any(k is not None and 0 < k < n for n, k in counts)
         columns: dict[str, Sequence[Any]] = {
             "prompt": [text_of(rows[i].doc_hash) or text_of(rows[i].doc_id) for i in keep],
             "n": [n for n, _ in counts],
@@ -82,9 +85,18 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
             "filter": [text_of(rows[i].filter) or "none" for i in keep],
         }
         sink.add_counts(columns, lambda j, b=batch, k=keep: b.place(k[j]), k_name=metric)  # type: ignore[misc]
+    if metric is None and filters and wanted is not None:
+        raise PilotFormatError(
+            f"{file.name}: no row has the filter {' or '.join(wanted)}. Its filters: {', '.join(filters)}."
+        )
     if metric is not None:
         times = "its mean over all answers of a document" if several else "of the only answer of a document"
         sink.note(f"{file.name}: passes are {metric}, {times}.")
+        if several >= ENOUGH and not between and not AVERAGE.search(metric):
+            sink.note(
+                f"{file.name}: {metric} is 0 or 1 in all {several:,} documents, each of several answers: does it score "
+                "one of them only? Then it is no mean, and pass rates of 0 and 1 are not those of the documents."
+            )
 
 
 def _wanted_filters(request: ReadRequest) -> Sequence[str] | None:
@@ -128,6 +140,11 @@ def _counts(row: _Row, value: Any, metric: str, place: Callable[[], str]) -> tup
     repeats = list_of(answers[0]) if answers else None
     if not answers or not repeats:
         raise PilotFormatError(f"{place()}: resps holds no answer. Is the log complete?")
+    if isinstance(repeats[0], list):
+        raise PilotFormatError(
+            f"{place()}: its choices were scored by their likelihood, and no answer was sampled: {metric} is no pass "
+            "rate. Evaluate with a task that generates answers (output_type: generate_until)."
+        )
     n = len(repeats)
     if value is None or value != value:
         return n, None

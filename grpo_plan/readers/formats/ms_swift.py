@@ -26,7 +26,7 @@ from grpo_plan.readers.jsonlines import MAX_LINE_BYTES, RowShape, read_blocks, r
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
-from grpo_plan.readers.survivors import RARE, chance_of_no_dead_rewards
+from grpo_plan.readers.survivors import RARE, at_most, chance_of_no_dead_rewards
 from grpo_plan.readers.values import shown
 
 FIRST = ["step", "prompt", "completion"]
@@ -137,8 +137,8 @@ def _filtered(run: LoggedRun, groups: Sequence[NDArray[np.float64]]) -> str | No
     if chance is None or chance > RARE:
         return None
     return (
-        f"no group of {len(groups)} is dead, which has a chance below {chance:.1g} if all are kept: dynamic_sample "
-        "leaves survivors only"
+        f"no group of {len(groups)} is dead, which has a chance of at most {at_most(chance)} if all are kept: "
+        "dynamic_sample leaves survivors only"
     )
 
 

@@ -58,7 +58,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
     seen = {file.name: peek([file]) for file in files}
     splits = {name: "train" if "advantages" in fields else "eval" for name, fields in seen.items()}
     label, prefixes = labelled(splits.values(), sink), runs_of(files, sink)
-    sizes: dict[str, int] = {}
+    sizes: dict[tuple[str, str], int] = {}  # of a split and a run
     sink.note("rows name no prompt: each group is one, and prompts do not join across steps.")
     for file in files:
         split, base = splits[file.name], os.path.basename(file.name)
@@ -68,8 +68,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         weights = _weights(seen[file.name], sink, file)
         named = asked(sink, seen[file.name], file.name, groups_known=False)
         step = _whole(file, seen[file.name], ["idx", *weights, *named.values()], sink)
-        size = request.options.rollouts_per_prompt or sizes.get(split) or _told_size(step, file, sink)
-        sizes[split] = size
+        size = request.options.rollouts_per_prompt or sizes.get((split, prefixes[file.name]))
+        size = sizes[split, prefixes[file.name]] = size or _told_size(step, file, sink)
         _check(step, size, file, sink)
         stem = prefixes[file.name] + base.partition(".")[0]
         groups = [f"{stem} group {idx // size}" for idx in step.fields["idx"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -13,6 +14,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.candidates import look
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._dumps import (
+    Batch,
     Raw,
     add,
     asked,
@@ -52,21 +54,21 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
     seen = peek(files)
     weights = reward_weights("reward", (), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
-    fields = dict.fromkeys((*OWN, *named.values()), Any) | dict.fromkeys(TOKENS, Raw)
+    fields = dict.fromkeys((*OWN, "sample_idx", *named.values()), Any) | dict.fromkeys(TOKENS, Raw)
     runs = {file.name: os.path.basename(file.name).partition(SHARD)[0] for file in files}
     prefixes = {name: folder + (f"{runs[name]} " if len(set(runs.values())) > 1 else "")
                 for name, folder in runs_of(files, sink).items()}  # fmt: skip
     models = {name: _model(file, runs[name]) for name, file in ((f.name, f) for f in files)}
     sink.note("prompts are named by a hash of their tokens.")
-    cut = 0
+    cut, numbered = 0, _Numbered()
     for file in files:
         for found in batches(file, fields, sink):
             batch = usable(found, sink, partial(_fault, found.fields))
             stopped = [reason == "length" for reason in batch.fields["finish_reason"]]
             cut += sum(stopped)
             own: dict[str, Sequence[Any]] = {
-                "prompt": [_name_of(tokens) for tokens in batch.fields["prompt_tokens"]],
-                "group": [f"{prefixes[file.name]}{idx}" for idx in batch.fields["prompt_idx"]],
+                "prompt": (prompts := [_name_of(tokens) for tokens in batch.fields["prompt_tokens"]]),
+                "group": numbered.groups(batch, prefixes[file.name], prompts),
                 "step": batch.fields["step"],
                 "reward": rewards(batch, weights),
                 "response_tokens": [_length_of(tokens) for tokens in batch.fields["response_tokens"]],
@@ -77,7 +79,45 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
                 own["policy"] = [models[file.name]] * batch.size
             add(sink, batch, own, named, reward_name(weights))
     note_cut_off(sink, cut)
+    if numbered.again:
+        steps = f"{len(numbered.again):,} step{'s were' if len(numbered.again) > 1 else ' was'}"
+        sink.note(f"{steps} saved more than once, as by a run taken up again: the groups of each time count apart.")
     judge(sink, FILTER, by_default=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Numbered:
+    """Names of groups: prompt_idx, which starts again in each step, and in a step that is saved again."""
+
+    last: dict[tuple[str, int], tuple[int, tuple[int, int]]] = field(default_factory=dict)
+    prompts: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    again: set[tuple[str, int]] = field(default_factory=set)
+
+    def groups(self, batch: Batch, prefix: str, prompts: Sequence[str]) -> list[str]:
+        """Names of the groups of a batch.
+
+        Raises:
+            PilotFormatError: One prompt_idx of a step holds two prompts.
+        """
+        out = []
+        rows = zip(*(batch.fields[name] for name in ("step", "prompt_idx", "sample_idx")), prompts, strict=True)
+        for i, (step, idx, sample, prompt) in enumerate(rows):
+            at = (prefix, step)
+            time, before = self.last.get(at, (0, (-1, -1)))
+            number = (idx, sample if isinstance(sample, int) else 0)
+            if number < before:  # rows are saved in this order
+                time += 1
+                self.again.add(at)
+            self.last[at] = (time, number)
+            group = f"{prefix}{idx}" + (f" (saved again {time})" if time else "")
+            if self.prompts.setdefault((prefix, step, group), prompt) != prompt:
+                raise PilotFormatError(
+                    f"{batch.place(i)}: prompt_idx {idx} of step {step} holds two prompts, as where rows were left out "
+                    "before they were numbered: what was sampled together is not known. Read it with --format table "
+                    "--prompt-column prompt_tokens."
+                )
+            out.append(group)
+        return out
 
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:

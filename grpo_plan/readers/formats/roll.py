@@ -119,7 +119,10 @@ def _temperatures(parameters: Sequence[Any]) -> list[float | None]:
 def _temperature(value: object) -> float | None:
     if isinstance(value, str):
         value = json_text(value)
-    return number_of(value.get("temperature")) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping):
+        return None
+    inner = value.get("generation_config")
+    return number_of((inner if isinstance(inner, Mapping) else value).get("temperature"))
 
 
 FORMATS = (

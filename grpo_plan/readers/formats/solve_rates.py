@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._columns import Columns, column_batches, first_values
+from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import chosen_reward
 from grpo_plan.readers.rates import NotARate, RateColumn, RateReading, decimal_of, reading_of
 from grpo_plan.readers.request import ReadRequest
@@ -115,7 +117,7 @@ SETS = {
 
 def read_rate_set(name: str, files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     """Counts of every prompt, from the rates of one model."""
-    source = SETS[name]
+    source, files = SETS[name], distinct(files, sink)
     columns = _columns_of(files)
     chosen = _chosen(source, columns, files, sink)
     model = source.model(chosen)
@@ -130,6 +132,7 @@ def read_rate_set(name: str, files: Sequence[InputFile], request: ReadRequest, s
     if lists is None and source.meaning == RATE and n is None:
         n = _shown_by_rates(files, column, sink)
     where = [name for name in request.options.where if name in columns]
+    seen: set[tuple[str, int | None, int | None]] = set()
     needed = dict.fromkeys(c for c in (prompt, stratum, column, lists, *where) if c is not None)
     for file in files:
         for batch, place in column_batches(file, list(needed), sink, lengths=[lists] if lists else ()):
@@ -139,11 +142,42 @@ def read_rate_set(name: str, files: Sequence[InputFile], request: ReadRequest, s
                 _counts(v, t, source.meaning, chosen, partial(place, i))
                 for i, (v, t) in enumerate(zip(values, totals, strict=True))
             ]
+            kept = _new_problems(None if prompt is None else batch[prompt], counts, seen, sink)
+            if len(kept) < len(counts):
+                counts, place = [counts[i] for i in kept], partial(_moved, place, kept)
+                batch = {name: [column[i] for i in kept] for name, column in batch.items()}
             filtered = {name: batch[name] for name in where}
             _add(sink, filtered, counts, batch, prompt, stratum, model, source, place, chosen)
+    if again := sink.tally.dropped["repeated_problems"]:
+        sink.note(
+            f"{again:,} rows repeat a problem with the same rate, as where each solution has a row; it counts once."
+        )
     if source.note is not None:
         sink.note(f"{source.note}.")
     _say_idle(request, sink, lists)
+
+
+def _new_problems(
+    prompts: Sequence[Any] | None,
+    counts: Sequence[tuple[int | None, int | None]],
+    seen: set[tuple[str, int | None, int | None]],
+    sink: RolloutSink,
+) -> list[int]:
+    """Rows whose problem was not read before with the same counts; the others are counted as repeats."""
+    if prompts is None:
+        return list(range(len(counts)))
+    kept = []
+    for i, (prompt, (n, k)) in enumerate(zip(prompts, counts, strict=True)):
+        key = (blake2b((text_of(prompt) or "").encode(errors="backslashreplace"), digest_size=12).hexdigest(), n, k)
+        if prompt is None or key not in seen:
+            kept.append(i)
+            seen.add(key)
+    sink.drop("repeated_problems", len(counts) - len(kept))
+    return kept
+
+
+def _moved(place: Callable[[int], str], kept: Sequence[int], i: int) -> str:
+    return place(kept[i])
 
 
 def _add(

@@ -74,6 +74,7 @@ class _Reading:
     rollouts: int = 0
     truncated: int = 0
     partly: int = 0
+    lacking: dict[str, int] = field(default_factory=dict)
     failed: int = 0
     other_agents: int = 0
     without_step: bool = False
@@ -211,7 +212,15 @@ def _reward(trace: _Trace, reading: _Reading, line: Callable[[], str]) -> float 
     rewards = trace.rewards or {}
     scores = {name: value.get("score") if isinstance(value, dict) else value for name, value in rewards.items()}
     reading.names |= dict.fromkeys(rewards)
-    weights = reading.weights or {name: _weight(name, value, line) for name, value in rewards.items()}
+    request = reading.sink.request
+    if reading.weights is None and (request.given.get("reward") is not None or request.reward_weights) and scores:
+        reading.weights = chosen_reward(list(scores), reading.sink, "verifiers")
+    weights: Mapping[str, float] = reading.weights or {
+        name: _weight(name, value, line) for name, value in rewards.items()
+    }
+    if reading.weights is not None and scores and not scores.keys() & weights.keys():
+        here = ", ".join(scores)
+        reading.lacking[here] = reading.lacking.get(here, 0) + 1
     if any(scores.get(name) is None for name in weights) and any(scores.get(name) is not None for name in weights):
         reading.partly += 1
     return summed(scores, weights, line)
@@ -251,6 +260,11 @@ def _tell(reading: _Reading) -> None:
         note(f"{reading.failed:,} of {reading.rollouts:,} rollouts failed (ok is false): they count as not scored.")
     if reading.partly:
         note(f"{reading.partly:,} rollouts lack one of the rewards: the others were summed.")
+    for names, count in reading.lacking.items():
+        note(
+            f"{count:,} rollouts do not have the reward {' or '.join(reading.weights or ())} (they have {names}): they "
+            "count as not scored. Keep one environment with --where stratum=NAME, or leave the choice to the sum."
+        )
     if reading.truncated:
         note(f"{reading.truncated:,} of {reading.rollouts:,} rollouts were cut off by a limit; they count as scored.")
     if reading.other_agents:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from grpo_plan.readers.files import InputFile
+from grpo_plan.readers.formats._dumps import distinct, note_unequal_groups
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
@@ -45,11 +46,13 @@ def _looks(candidate: Candidate) -> bool:
 
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
+    files = distinct(files, sink, _step_of)
     trained = any(_step_of(file) is not None for file in files)
     sink.groups_apart = trained
     for file in files:
         _read_file(file, sink)
     if trained:
+        note_unequal_groups(sink)
         judge(sink, "a filter (online_difficulty_filtering of the buffer, or another)")
 
 
