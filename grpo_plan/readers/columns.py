@@ -67,6 +67,7 @@ class ColumnMap:
     session: str | None = None  # only if named, as is text
     text: str | None = None
     prompt_count: str | None = None
+    step: str | None = None  # of training
 
     def roles(self) -> dict[str, str]:
         """Column of each role that has one."""
@@ -266,14 +267,6 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
     if twice:
         first = twice[0].removesuffix("_duplicated_0")
         notes.append(f"{sample.name}: column {first!r} occurs more than once; the first is used.")
-    step = next((by_name[s] for s in STEP_NAMES if s in by_name), None)
-    if step is not None and step not in found.roles().values():
-        values = dict.fromkeys(map(str, sample.columns[step]))
-        if len(values) > 1:
-            notes.append(
-                f"{sample.name}: column {step!r} takes several values; rollouts of different policies are pooled. "
-                f"Keep one with --where {step}={next(iter(values))}."
-            )
     return notes
 
 
