@@ -148,3 +148,33 @@ def test_no_dropped_group_is_an_ordinary_fit() -> None:
     mixed, _ = survivors()
     doubtful = gp.fit_pass_rates(gp.read_pilot(mixed), dropped_groups=0)
     assert FitStatus.DROPPED_COUNT_DOUBTFUL in doubtful.statuses
+
+
+@pytest.mark.parametrize("threshold", [2.0, 0.0])
+def test_a_threshold_that_no_or_every_reward_reaches_is_said(threshold: float, tmp_path: Path) -> None:
+    rows = [{"prompt_id": f"p{i // 4}", "reward": (0.0, 0.5, 1.5, 1.0)[i % 4]} for i in range(40)]
+    said = "above the largest reward seen, 1.5" if threshold else "not above the smallest reward, 0"
+    for kind, source in sources(rows, tmp_path).items():
+        notes = gp.read_pilot(source, pass_threshold=threshold).notes
+        assert any(said in note for note in notes), kind
+        assert not any("rollout passes:" in n for n in gp.read_pilot(source, pass_threshold=0.5).notes), kind
+
+
+def test_a_column_a_run_is_named() -> None:
+    rows = [{"prompt": f"p{i}"} | {f"run{j}": (i + j) % 2 for j in range(8)} for i in range(6)]
+    with pytest.raises(
+        PilotFormatError, match=r"8 columns hold 0 and 1 \(run0, run1, \.\.\., run7\).*one row a rollout"
+    ):
+        gp.read_pilot(pl.DataFrame(rows))
+
+
+@pytest.mark.parametrize(
+    "values", [[25.0, 50.0, 100.0], ["25.0%", "50.0%", "0%"], ["25,0", "50,0", "0,0"], [0.25, 0.5, 1.0]]
+)
+def test_rates_named_as_rewards_are_read_by_the_option_named(values: list[float | str]) -> None:
+    table = pl.DataFrame({"prompt_id": ["a", "b", "c"], "n": [8, 8, 8], "accuracy": values})
+    if values[0] == 0.25:  # taken as rates, since n is there
+        assert gp.read_pilot(table).successes.tolist() == [2, 4, 8]
+        table = table.drop("n")
+    with pytest.raises(PilotFormatError, match="--pass-rate-column accuracy"):
+        gp.read_pilot(table)

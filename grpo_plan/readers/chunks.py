@@ -172,6 +172,8 @@ def _passes(
         return None
     rewards = values.fill_null(float("nan")).to_numpy()
     threshold = options.pass_threshold
+    if threshold is not None:
+        tally.take_rewards(rewards)
     if threshold is None and tally.meets_odd_reward(rewards, place, column):
         threshold = 1.0  # of no matter: the pilot will be refused
     scored, passed_rows, _ = count_rewards(rewards, threshold, place, column)

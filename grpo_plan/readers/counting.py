@@ -21,6 +21,7 @@ from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counts import plain_counts, successes, whole
 from grpo_plan.readers.options import ReadOptions as ReadOptions
 from grpo_plan.readers.selection import MOST_STEPS, nothing_counted, whole_steps
+from grpo_plan.readers.selection import nonzero as nonzero
 from grpo_plan.readers.thresholds import OddRewards, odd_rewards
 from grpo_plan.readers.thresholds import needs_threshold as needs_threshold
 from grpo_plan.readers.values import (
@@ -67,6 +68,7 @@ class Tally:
     where_seen: dict[str, list[object]] = field(default_factory=dict)
     steps: set[int] = field(default_factory=set)  # of training, of rows that were kept
     steps_seen: set[int] = field(default_factory=set)  # of all rows
+    rewards: tuple[float, float] | None = None  # smallest and largest, where a threshold was given
     row_counts: Counter[tuple[int, int]] = field(default_factory=Counter)  # n and k of rows before they are added up
     observer: Observer | None = None
     odd: OddRewards | None = None
@@ -90,6 +92,13 @@ class Tally:
         for steps, values in ((self.steps, kept), (self.steps_seen, seen)):
             if len(steps) < MOST_STEPS:
                 steps |= whole_steps(values)
+
+    def take_rewards(self, rewards: NDArray[np.float64]) -> None:
+        """Note the range of rewards."""
+        finite = rewards[np.isfinite(rewards)]
+        if finite.size:
+            both = (float(finite.min()), float(finite.max()), *(self.rewards or ()))
+            self.rewards = (min(both), max(both))
 
     def take_rows(self, n: NDArray[np.int64], k: NDArray[np.int64]) -> None:
         """Note the counts of rows, each a prompt or one visit of it."""
@@ -243,6 +252,8 @@ def long_cells(
     except NotAReward as error:
         raise not_a_reward(place(error.index), str(roles.reward), error.value) from None
     threshold = options.pass_threshold
+    if threshold is not None:
+        tally.take_rewards(rewards)
     if threshold is None and tally.meets_odd_reward(rewards, place, str(roles.reward)):
         threshold = 1.0  # of no matter: the pilot will be refused
     scored, passed, infinite = count_rewards(rewards, threshold, place, str(roles.reward))
@@ -385,8 +396,3 @@ def malformed(place: str, why: str, skipped: int) -> PilotFormatError:
         )
     repair = "Convert the file, e.g. with iconv -f LATIN1 -t UTF-8" if "UTF-8" in why else "Repair the line"
     return PilotFormatError(f"{place}: {why}. {repair}, or drop such lines with --skip-malformed.")
-
-
-def nonzero(**counts: int) -> dict[str, int]:
-    """Reasons with a count."""
-    return {reason: count for reason, count in counts.items() if count}

@@ -13,7 +13,18 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import ReadOptions, Tally, needs_threshold, nonzero
-from grpo_plan.readers.frames import _by_rows, _filtered, _height, _key, _lengths, _lists, _polars, _take, steps_of
+from grpo_plan.readers.frames import (
+    _by_rows,
+    _filtered,
+    _height,
+    _key,
+    _lengths,
+    _lists,
+    _polars,
+    _take,
+    steps_of,
+    take_range,
+)
 from grpo_plan.readers.histograms import CELL_KEYS, cells_of, single_values
 from grpo_plan.readers.selection import Condition
 from grpo_plan.readers.values import number_of, reward_of, shown
@@ -42,6 +53,8 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
     Raises:
         PilotFormatError: It is large, and what is asked for needs every row here.
     """
+    import narwhals as nw
+
     schema = frame.collect_schema()
     for column in options.where:
         if column not in schema.names():
@@ -71,6 +84,8 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
         cells = _polars(_limited(_per_prompt(frame, roles, lengths=True), options))
         if options.histogram is False or cells.height <= MOST_PROMPTS:
             _refuse_odd(frame, int(cells["odd"].sum()), name, roles, options, tally)
+            if options.pass_threshold is not None and int(cells["k"].sum()) in (0, int(cells["n"].sum())):
+                take_range(frame.filter(nw.col("scored")), "reward", tally)
             _take(cells, lost, tally)
             return
     if options.histogram is None:

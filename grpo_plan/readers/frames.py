@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import KEYS, TOKEN_SUMS, ReadOptions, Tally, needs_threshold, nonzero, with_token_sums
@@ -201,6 +203,8 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
         seen = sorted(set(_lists(rewards)[REWARD]) | set(_lists(frame.filter(odd).select(REWARD).head(1))[REWARD]))
         first = next(v for v in seen if v not in (0.0, 1.0))
         raise needs_threshold(name, str(roles.reward), first, seen)
+    if options.pass_threshold is not None and int(cells["k"].sum()) in (0, int(cells["n"].sum())):
+        take_range(frame.filter(scored), REWARD, tally)
     if roles.step is not None:
         tally.take_steps(steps_of(frame, roles.step))
     _take(cells, lost, tally)
@@ -277,6 +281,14 @@ def conditioned(frame: Frame, options: ReadOptions, tally: Tally) -> tuple[Frame
         before, height = height, _height(frame)
         lost[condition.reason] = lost.get(condition.reason, 0) + before - height
     return frame, lost
+
+
+def take_range(frame: Frame, column: str, tally: Tally) -> None:
+    """Note the smallest and the largest reward."""
+    import narwhals as nw
+
+    ends = _lists(frame.select(nw.col(column).min().alias("low"), nw.col(column).max().alias("high")))
+    tally.take_rewards(np.array([x for x in (*ends["low"], *ends["high"]) if x is not None], dtype=np.float64))
 
 
 def steps_of(frame: Frame, column: str) -> list[Any]:

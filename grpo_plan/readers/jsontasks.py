@@ -59,6 +59,7 @@ class TaskResult:
     steps: set[int] = field(default_factory=set)
     steps_seen: set[int] = field(default_factory=set)
     row_counts: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    rewards: tuple[float, float] | None = None
     malformed: list[tuple[int | str, str]] = field(default_factory=list)
     odd: OddRewards | None = None
     error: str | None = None
@@ -116,6 +117,7 @@ def run(task: Task) -> TaskResult:
         steps=tally.steps,
         steps_seen=tally.steps_seen,
         row_counts=tally.row_counts,
+        rewards=tally.rewards,
         malformed=tally.malformed,
         odd=tally.odd,
         error=error,
@@ -191,6 +193,7 @@ class Later:
         tally.steps |= result.steps
         tally.steps_seen |= result.steps_seen
         tally.row_counts.update(result.row_counts)
+        tally.take_rewards(np.array(result.rewards or (), dtype=np.float64))
         if progress is not None:
             progress(task.size)
 

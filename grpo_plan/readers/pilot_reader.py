@@ -22,7 +22,7 @@ from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.selection import OUTSIDE, mixed_rows
-from grpo_plan.readers.sink import RolloutSink, pilot_of, without_group_names
+from grpo_plan.readers.sink import RolloutSink, pilot_of, with_threshold_note, without_group_names
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
@@ -188,6 +188,7 @@ def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> P
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
     if request.options.groups_apart:
         pilot = without_group_names(pilot)
+    pilot = with_threshold_note(pilot, tally, request)
     provenance = Provenance(
         format=TABLE,
         files=files,

@@ -132,3 +132,8 @@ def nothing_counted(
     return PilotFormatError(
         f"{name}: {why or 'no rollout could be counted'}{f' ({shares})' if shares else ''}.".replace(".  (", " (")
     )
+
+
+def nonzero(**counts: int) -> dict[str, int]:
+    """Reasons with a count."""
+    return {reason: count for reason, count in counts.items() if count}

@@ -16,6 +16,7 @@ from grpo_plan.readers.counting import Place, Tally
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.selection import SEPARATOR as SEPARATOR
+from grpo_plan.readers.thresholds import out_of_reach
 from grpo_plan.readers.values import (
     NotAReward,
     distinct,
@@ -246,6 +247,13 @@ def without_groups(prompts: Sequence[str]) -> list[str]:
     return [p.partition(SEPARATOR)[0] for p in prompts]
 
 
+def with_threshold_note(pilot: Pilot, tally: Tally, request: ReadRequest) -> Pilot:
+    """The pilot, with a note where its threshold is out of the reach of all rewards."""
+    passes = int(pilot.successes @ pilot.prompts_per_row)
+    found = out_of_reach(request.options.pass_threshold, tally.rewards, passes, pilot.total_rollouts)
+    return replace(pilot, notes=(*pilot.notes, *found))
+
+
 def without_group_names(pilot: Pilot) -> Pilot:
     """A pilot of groups that were counted apart, with the plain names of its prompts."""
     if pilot.prompt_id is None:
@@ -266,6 +274,7 @@ def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     pilot = sink.tally.pilot(name)
     if sink.filtered is not None or apart:
         pilot = without_group_names(pilot)
+    pilot = with_threshold_note(pilot, sink.tally, sink.request)
     provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
     notes = tuple(dict.fromkeys((*provenance.sentences, *pilot.notes)))
     return replace(pilot, provenance=provenance, notes=notes)
