@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class Provenance:
         step_count: How many different steps were read.
         policies: Names of the models whose rollouts were read; empty if unknown.
         filtered: Why dead groups are missing from the source, or None if it holds all groups.
+        merged_rows: Rows (n, k, how many) of one n and all mixed, before rows of one prompt were added up; else empty.
         weak_prior: Whose pass rates these are, if another model's than the one to be trained; else None.
     """
 
@@ -35,6 +37,7 @@ class Provenance:
     policies: tuple[str, ...] = ()
     filtered: str | None = None
     weak_prior: str | None = None
+    merged_rows: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def mixed_policies(self) -> bool:
@@ -66,13 +69,18 @@ class Provenance:
         if self.mixed_policies:
             out.append(
                 f"{_many(self.step_count, 'step')} of training are pooled: pass rates are averages over changing "
-                "policies. For the policy of now, keep the last steps with --policy-steps."
+                f"policies. For the policy of now, keep the last steps{self._last_step()}."
             )
         if self.filtered is not None:
             out.append(f"filtered: {self.filtered}.")
         if self.weak_prior is not None:
             out.append(f"weak prior: these are pass rates of {self.weak_prior}, not of the policy to be trained.")
         return sentences(*out)
+
+    def _last_step(self) -> str:
+        return (
+            "" if self.policy_steps is None else f", e.g. --policy-steps {self.policy_steps[1]}:{self.policy_steps[1]}"
+        )
 
     def _of_size(self) -> str:
         if self.group_size is None:
@@ -105,6 +113,7 @@ def merged(parts: Sequence[Provenance]) -> Provenance:
         policies=tuple(dict.fromkeys(name for p in parts for name in p.policies)),
         filtered=next((p.filtered for p in parts if p.filtered is not None), None),
         weak_prior=next((p.weak_prior for p in parts if p.weak_prior is not None), None),
+        merged_rows=_rows_of(parts),
     )
 
 
@@ -113,6 +122,16 @@ def _steps_of(parts: Sequence[Provenance], span: tuple[int, int] | None) -> int:
     if span is None:
         return 0
     return min(span[1] - span[0] + 1, max(len({p.policy_steps for p in parts}), *(p.step_count for p in parts)))
+
+
+def _rows_of(parts: Sequence[Provenance]) -> tuple[tuple[int, int, int], ...]:
+    """Mixed rows of all parts, if each has some and they are of one n."""
+    counts = Counter[tuple[int, int]]()
+    for part in parts:
+        counts.update({(n, k): rows for n, k, rows in part.merged_rows})
+    if not all(p.merged_rows for p in parts) or len({n for n, _ in counts}) != 1:
+        return ()
+    return tuple((n, k, counts[n, k]) for n, k in sorted(counts))
 
 
 def _many(count: int, noun: str) -> str:

@@ -99,14 +99,14 @@ def test_the_work_of_a_batch_does_not_grow_with_those_before_it(monkeypatch: pyt
     """10,000 files took eight minutes once: every batch looked at all the cells so far."""
     monkeypatch.setattr("grpo_plan.readers.counting.COMPACT_ROWS", 100)
     merges: list[int] = []
-    original = Tally._merged
+    original = Tally._compact
 
-    def counted(self: Tally) -> pl.DataFrame:
+    def counted(self: Tally) -> None:
         merges.append(1)
-        return original(self)
+        original(self)
 
-    monkeypatch.setattr(Tally, "_merged", counted)
-    tally = Tally(_limit=100)
+    monkeypatch.setattr(Tally, "_compact", counted)
+    tally = Tally()
     keys = {"stratum": None, "temperature": None, "policy": None}
     for i in range(2000):  # every prompt is another one
         cells = pl.DataFrame({"prompt": [f"p{i}"], **keys, "n": [4], "k": [1]})

@@ -25,12 +25,12 @@ FUNCTIONS = {
     "read_pilot": (
         "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
         "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
-        "storage_options weak_prior prompt_count histogram"
+        "storage_options weak_prior prompt_count histogram groups_apart"
     ),
     "read_independence": (
         "source session text order level prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy "
         "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
-        "workers storage_options weak_prior"
+        "workers storage_options weak_prior groups_apart"
     ),
     "read_groups": (
         "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"

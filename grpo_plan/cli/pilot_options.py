@@ -163,7 +163,9 @@ def _pilot_options(
     ] = False,
     dropped_groups: Annotated[
         str | None,
-        typer.Option(metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated."),
+        typer.Option(
+            metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated. 0: all are there."
+        ),
     ] = None,
     weak_prior: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
@@ -194,6 +196,7 @@ def _pilot_options(
     missing: dict[str, Any] = {}
     if truncated or dropped_groups is not None:
         missing = {"truncated": True, "dropped_groups": parse_dropped_groups(dropped_groups)}
+        options["groups_apart"] = missing["dropped_groups"] not in (0, (0, 0))
     return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 
@@ -260,6 +263,11 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     first, colon, last = text.partition(":")
+    if "-" in text:
+        raise DomainError(
+            f"--policy-steps takes steps by their numbers, e.g. 90:100; got {text!r}. Steps are not counted from the "
+            "end: a read without --policy-steps says which is the last."
+        )
     try:
         low = parse_whole(first, "") if first.strip() else 0
         high = (parse_whole(last, "") if last.strip() else MAX_STEP) if colon else low

@@ -23,11 +23,17 @@ class FitStatus(Enum):
     )
     LOOKS_FILTERED = (
         "No prompt is all-pass or all-fail, yet so many are one rollout away that some must have been: were dead "
-        "groups dropped before this source was written? Then fit it with --truncated."
+        "groups dropped before this source was written? Then fit it with --truncated, best with --dropped-groups N; "
+        "--dropped-groups 0 says that all groups are there."
     )
     WEAK_PRIOR = (
         "These are pass rates of another model (see the notes): every number is a guess for yours, unless you train "
         "that model and sample it in the same way. Check with a small pilot of your own policy."
+    )
+    POOLED_POLICIES = (
+        "Rollouts of several training steps are pooled: pass rates are averages over changing policies. A prompt "
+        "visited at several steps looks more mixed than each of its groups was, so groups at any one step are dead "
+        "more often than this says (Jensen). Keep the last steps."
     )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
@@ -66,4 +72,11 @@ class FitStatus(Enum):
     @property
     def about_source(self) -> bool:
         """Whether it speaks of where the rollouts come from, so that every answer from them must show it."""
-        return self.name in ("DEPENDENT", "WEAK_PRIOR", "TRUNCATED", "DROPPED_COUNT_DOUBTFUL", "LOOKS_FILTERED")
+        return self.name in (
+            "DEPENDENT",
+            "WEAK_PRIOR",
+            "TRUNCATED",
+            "DROPPED_COUNT_DOUBTFUL",
+            "LOOKS_FILTERED",
+            "POOLED_POLICIES",
+        )

@@ -28,7 +28,7 @@ def read_groups(
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
-    policy_steps: tuple[int, int] | None = None,
+    policy_steps: tuple[int | None, int | None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> GroupLog:
     r"""Read the groups that a trainer dumped: which rollouts were sampled together, and whether they are dead.
@@ -42,7 +42,7 @@ def read_groups(
         format: Name of a format, where its content should not decide.
         reward_weights: Reward functions to sum, each times its weight.
         split: ``"train"``, ``"eval"`` or ``"all"``.
-        policy_steps: First and last training step to keep.
+        policy_steps: First and last training step to keep; None leaves an end open.
         progress: Called with the number of bytes of each block read.
 
     Raises:

@@ -22,7 +22,8 @@ from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of
+from grpo_plan.readers.selection import OUTSIDE, mixed_rows
+from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of, with_threshold_note, without_group_names
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
@@ -48,12 +49,13 @@ def read_pilot(
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
-    policy_steps: tuple[int, int] | None = None,
+    policy_steps: tuple[int | None, int | None] | None = None,
     workers: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     weak_prior: str | None = None,
     prompt_count: str | None = None,
     histogram: bool | None = None,
+    groups_apart: bool = False,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
 
@@ -88,7 +90,7 @@ def read_pilot(
         format: Name of a format, where its content should not decide; ``"table"`` for the general reader.
         reward_weights: Reward functions to sum, each times its weight, where a source has several.
         split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
-        policy_steps: First and last training step to keep, both included.
+        policy_steps: First and last training step to keep, both included; None leaves an end open.
         workers: Processes that read large JSONL files; one a core, up to 8, if not given. The result is the same.
         storage_options: Credentials and settings of addresses, as polars names them.
         weak_prior: Model that the rollouts are of, where it is another than the one to be trained.
@@ -96,6 +98,8 @@ def read_pilot(
         histogram: True for a pilot without names of prompts and lengths, only the number of prompts of each (n, k),
             stratum and temperature: nothing else then comes out of Spark, Dask or DuckDB. False for counts a prompt.
             Default: counts a prompt, but the histogram where another engine holds over 1,000,000 prompts.
+        groups_apart: Each row of counts, or with a list of rewards, is one group, and so are the rollouts of a prompt
+            at one step: groups of one prompt are not added up. Needed for a table of mixed groups only.
 
     Returns:
         A Pilot; rollouts whose scoring failed are in ``dropped``, never read as 0.
@@ -120,7 +124,7 @@ def read_pilot(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
         policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, workers=workers,
-        storage_options=storage_options, histogram=histogram,
+        storage_options=storage_options, histogram=histogram, groups_apart=groups_apart,
     )  # fmt: skip
     pilot = read_into(Tally(), source, request)
     return pilot.as_histogram() if histogram else pilot
@@ -206,10 +210,20 @@ def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: T
 
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
-    rows = tally.rows + sum(tally.dropped[reason] for reason in ("rows_outside_where", *BROKEN_LINES))
+    rows = tally.rows + sum(tally.dropped[reason] for reason in (*OUTSIDE, *BROKEN_LINES))
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
+    if request.options.groups_apart:
+        pilot = without_group_names(pilot)
+    pilot = with_threshold_note(pilot, tally, request)
     provenance = Provenance(
-        format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
+        format=TABLE,
+        files=files,
+        rows=rows,
+        policy_steps=(min(tally.steps), max(tally.steps)) if tally.steps else None,
+        step_count=len(tally.steps),
+        policies=tuple(tally.policies),
+        weak_prior=request.weak_prior,
+        merged_rows=mixed_rows(tally.row_counts) if tally.row_counts.total() > pilot.prompts else (),
     )
     return replace(pilot, notes=sentences(*pilot.notes, *provenance.warnings), provenance=provenance)
 

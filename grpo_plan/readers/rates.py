@@ -48,6 +48,8 @@ def decimal_of(value: object) -> Decimal | None:
     """
     if isinstance(value, str):
         value = value.strip().removesuffix("%").strip()
+        if "." not in value:
+            value = value.replace(",", ".")  # a decimal comma; two are no number
     elif isinstance(value, bool) or (number := number_of(value)) is None:
         return None
     else:

@@ -16,6 +16,8 @@ from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, Tally
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.selection import SEPARATOR as SEPARATOR
+from grpo_plan.readers.thresholds import out_of_reach
 from grpo_plan.readers.values import (
     NotAReward,
     distinct,
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
 BROKEN_LINES = ("malformed_line", "truncated_last_line")  # counted where lines are read, before they are rows
-SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart
-ESCAPED = "\\x1f"  # how it is written in a prompt
+ESCAPED = "\\x1f"  # how the separator of groups is written in a prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +61,10 @@ class RolloutSink:
     files: int = 0
     rows: int = 0
     steps: set[int] = field(default_factory=set)
+
+    @property
+    def _apart(self) -> bool:
+        return self.groups_apart or self.request.options.groups_apart
 
     def note(self, sentence: str) -> None:
         """A sentence on how the source was read; said once."""
@@ -100,7 +105,7 @@ class RolloutSink:
             if (name := self.request.given.get(role)) is not None:
                 counted[role] = columns[name] if name in columns else self._missing(name, role, columns)
         observer, observed = self.tally.observer, counted
-        if (self.filtered is not None or self.groups_apart) and "group" in columns:  # dropped were groups
+        if (self.filtered is not None or self._apart) and "group" in columns:  # dropped were groups
             prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))
             apart = [
                 None if p is None else f"{p.replace(SEPARATOR, ESCAPED)}{SEPARATOR}{step}{SEPARATOR}{group}"
@@ -160,6 +165,7 @@ class RolloutSink:
             if "step" not in columns:
                 raise PilotFormatError(f"{self.format}: rows hold no training step, so --policy-steps cannot be used.")
             low, high = request.policy_steps
+            self.tally.take_steps((), columns["step"])
             steps = [number_of(v) for v in columns["step"]]
             kept = self._where(
                 kept, "rows_outside_policy_steps", lambda i: (s := steps[i]) is not None and low <= s <= high
@@ -260,18 +266,33 @@ def without_groups(prompts: Sequence[str]) -> list[str]:
     return [p.partition(SEPARATOR)[0] for p in prompts]
 
 
+def with_threshold_note(pilot: Pilot, tally: Tally, request: ReadRequest) -> Pilot:
+    """The pilot, with a note where its threshold is out of the reach of all rewards."""
+    passes = int(pilot.successes @ pilot.prompts_per_row)
+    found = out_of_reach(request.options.pass_threshold, tally.rewards, passes, pilot.total_rollouts)
+    return replace(pilot, notes=(*pilot.notes, *found))
+
+
+def without_group_names(pilot: Pilot) -> Pilot:
+    """A pilot of groups that were counted apart, with the plain names of its prompts."""
+    if pilot.prompt_id is None:
+        return pilot
+    bare = np.empty(len(pilot.prompt_id), dtype=object)
+    bare[:] = without_groups([str(n) for n in pilot.prompt_id])
+    return replace(pilot, prompt_id=bare)
+
+
 def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     """The Pilot of what a sink took in."""
-    if sink.groups_apart and sink.filtered is None:  # no group is missing: count by prompt
+    apart = sink.request.options.groups_apart
+    if sink.groups_apart and sink.filtered is None and not apart:  # no group is missing: count by prompt
         import polars as pl
 
         bare_name = pl.col("prompt").str.splitn(SEPARATOR, 2).struct.field("field_0").alias("prompt")
         sink.tally.parts = [part.with_columns(bare_name) for part in sink.tally.parts]
     pilot = sink.tally.pilot(name)
-    names = pilot.prompt_id
-    if sink.filtered is not None and names is not None:
-        bare = np.empty(len(names), dtype=object)
-        bare[:] = without_groups([str(n) for n in names])
-        pilot = replace(pilot, prompt_id=bare)
+    if sink.filtered is not None or apart:
+        pilot = without_group_names(pilot)
+    pilot = with_threshold_note(pilot, sink.tally, sink.request)
     provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
     return replace(pilot, provenance=provenance, notes=sentences(*provenance.sentences, *pilot.notes))
