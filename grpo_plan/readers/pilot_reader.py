@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, PilotFormatError
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.addresses import is_address
@@ -17,6 +17,7 @@ from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
 from grpo_plan.readers.histograms import histogram_pilot
+from grpo_plan.readers.instead import not_a_log
 from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
@@ -138,7 +139,15 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     items = [source] if isinstance(source, str | os.PathLike) else list(source)  # type: ignore[call-overload]
     if any(is_address(item) for item in items):
         return _read_addresses(items, tally, request)
-    found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
+    try:
+        return _read_found(items, tally, request)
+    except PilotFormatError as error:
+        raise not_a_log(error, items, request) from None
+
+
+def _read_found(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
+    """Read files as what they are found to be."""
+    found = discover(items, "pilot", request.format)
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)

@@ -16,16 +16,17 @@ from grpo_plan.readers.discovery import Found, SeveralFormatsError, discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.formats.metrics import read_metrics
 from grpo_plan.readers.groups_reader import read_groups
+from grpo_plan.readers.instead import is_paths, rows_of_memory
 from grpo_plan.readers.registry import TABLE
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.run_builder import NO_STEP, with_config
+from grpo_plan.readers.run_builder import NO_STEP, RunBuilder, add_rows, with_config
 from grpo_plan.run_log import RunLog
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def read_run(
-    source: Source,
+    source: object,
     *,
     run: str | Sequence[str] | None = None,
     config: Mapping[str, object] | None = None,
@@ -42,7 +43,8 @@ def read_run(
     latest checkpoint counts, and rollouts that it dumped are read as groups.
 
     Args:
-        source: Path, glob, folder, a list of these, or ``"-"`` for standard input.
+        source: Path, glob, folder, a list of these, or ``"-"`` for standard input; or rows in memory, one a step: a
+            dataframe, or mappings (``list(run.scan_history())`` of W&B).
         run: Name of the run, where a source holds several; several names are joined in this order.
         config: Settings of the run that its log does not hold, e.g. ``{"scale_rewards": "group"}``.
         group_size: Rollouts per prompt, where the source does not tell it.
@@ -73,12 +75,12 @@ def read_run(
     if config is not None and not isinstance(config, Mapping):
         raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
     request = replace(request, runs=_names(run), config=dict(config or {}))
-    log, found = load_run(source, request)
+    log, found = load_run(source, request) if is_paths(source) else (_in_memory(source, request), None)  # type: ignore[arg-type]
     log = with_config(log, request.config)
     if size is not None:
         log = replace(log, group_size=size)
-    if groups and source != "-":
-        log = _with_groups(log, source, request)
+    if groups and is_paths(source) and source != "-":
+        log = _with_groups(log, source, request)  # type: ignore[arg-type]
     if log.group_size is None:
         log = replace(log, group_size=log.rollouts_per_prompt)
     if log.format == TABLE and log.tool is None and NO_STEP in log.notes:
@@ -134,6 +136,15 @@ def _rollouts(source: Source) -> bool:
         return discover(source, "pilot", None).format is not None
     except GrpoPlanError:
         return False
+
+
+def _in_memory(source: object, request: ReadRequest) -> RunLog:
+    """A log of rows in memory."""
+    if request.runs:
+        raise DomainError("run names one of several runs of a file; the rows given are one run. Leave it out.")
+    builder = RunBuilder()
+    add_rows(builder, rows_of_memory(source))
+    return builder.run_log(format=TABLE, source="the rows given")
 
 
 def _nothing(source: Source) -> RunLog:
