@@ -35,6 +35,8 @@ def read_run(
     skip_malformed: bool = False,
     format: str | None = None,
     progress: Callable[[int], None] | None = None,
+    reward: str | None = None,
+    pass_threshold: float | None = None,
 ) -> RunLog:
     r"""Read the metrics of a run, and the rollouts that lie beside them.
 
@@ -52,6 +54,9 @@ def read_run(
         skip_malformed: Drop and count malformed lines.
         format: Name of a format, where its content should not decide; ``"table"`` for any table with a column of steps.
         progress: Called with the number of bytes of each block read.
+        reward: Reward function by which to judge the rollouts, where these have several; without it their sum.
+        pass_threshold: Reward from which a rollout passes, for the shares of groups that all pass or all fail; not
+            needed where rewards have two levels.
 
     Returns:
         A RunLog; `RunLog.quantity` gives the same quantity of every tool.
@@ -70,7 +75,13 @@ def read_run(
     >>> log.steps.tolist(), log.tool, log.quantity("dead_fraction").values.tolist()
     ([1, 2], 'trl', [0.5, 0.5])
     """
-    request = request_of({}, skip_malformed=skip_malformed, format=format, progress=progress)
+    request = request_of(
+        {"reward": reward},
+        pass_threshold=pass_threshold,
+        skip_malformed=skip_malformed,
+        format=format,
+        progress=progress,
+    )
     size = None if group_size is None else as_count(group_size, "group_size")
     if config is not None and not isinstance(config, Mapping):
         raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
@@ -95,7 +106,7 @@ def read_run(
     if found is not None and found.beside:
         also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
         log = replace(log, notes=(*log.notes, f"Also there, and not read: {also}."))
-    return log
+    return replace(log, pass_threshold=request.options.pass_threshold)
 
 
 def load_run(source: Source, request: ReadRequest) -> tuple[RunLog, Found | None]:
@@ -193,7 +204,8 @@ def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> 
     """The groups of a source, or why they cannot be read."""
     try:
         return read_groups(
-            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=group_size,
+            source, reward=request.given.get("reward"), skip_malformed=request.options.skip_malformed,
+            rollouts_per_prompt=group_size,
             progress=request.progress,
         )  # fmt: skip
     except GrpoPlanError as error:
