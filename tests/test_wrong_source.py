@@ -33,6 +33,11 @@ def test_a_log_is_no_pilot_and_says_what_it_is_for(name: str) -> None:
             read(DATA / name)
 
 
+def test_rollouts_beside_logs_keep_their_own_error() -> None:
+    with pytest.raises(PilotFormatError, match="no reward function 'nothing'"):
+        gp.read_pilot([DATA / "trl" / "binary", DATA / "trl" / "gap"], reward="nothing")
+
+
 def test_fit_of_a_log_is_one_line(command: Run) -> None:  # noqa: F811
     result = command("fit", DATA / "prime_rl" / "v0.8" / "metrics.jsonl")
     assert result.code != 0
@@ -75,3 +80,31 @@ def test_no_run(source: object) -> None:
 def test_no_groups_in_memory(source: Any) -> None:
     with pytest.raises(DomainError, match=r"by path; got .*read_pilot"):
         gp.read_groups(source)
+
+
+PROGRAM = '''"""Make the data, then train, then stop."""
+
+from x import a, b
+
+def f(a, b, c):
+    return [a, b, (b, c, a), c]
+
+
+print("Hello, world")
+'''
+
+
+def test_source_code_among_files_is_no_table(tmp_path: Path) -> None:
+    for name in ("make.py", "make.txt"):
+        (tmp_path / name).write_text(PROGRAM, encoding="utf-8")
+    rollouts = sorted((DATA / "verl" / "verl_v1" / "rollouts").iterdir())
+    whole = gp.read_pilot(rollouts)
+    pilot = gp.read_pilot([*rollouts, tmp_path / "make.py", tmp_path / "make.txt"])
+    assert pilot.successes.tolist() == whole.successes.tolist()
+    assert sum("was left out: its lines are no rows of a table" in note for note in pilot.notes) == 2
+    table = tmp_path / "t.csv"
+    table.write_text("prompt,reward\na,1\na,0\n", encoding="utf-8")
+    with pytest.raises(
+        PilotFormatError, match=r"holds several formats: .*verl-v1 \(3 files\).*table \(1 file: .*t\.csv\)"
+    ):
+        gp.read_pilot([*rollouts, table])

@@ -73,7 +73,7 @@ def read_groups(
             "trainer; grpo-plan formats lists them."
         )
         raise not_a_log(error, source, request)
-    tally = Tally()
+    tally = Tally(notes=[*found.notes])
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
         raise PilotFormatError(f"{name}: {found.format.name} does not say which rollouts were sampled together.")

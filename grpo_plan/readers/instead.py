@@ -21,6 +21,11 @@ def not_a_log(
     if request.format is not None or isinstance(error, SeveralFormatsError):
         return error
     try:
+        if discover(source, "pilot", None).format is not None:
+            return error
+    except GrpoPlanError:
+        pass  # the error says why
+    try:
         found = discover(source, "run", None)
     except GrpoPlanError:
         return error

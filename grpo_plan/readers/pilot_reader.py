@@ -148,6 +148,7 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
 def _read_found(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
     """Read files as what they are found to be."""
     found = discover(items, "pilot", request.format)
+    tally.notes += found.notes
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)

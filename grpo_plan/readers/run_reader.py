@@ -103,6 +103,8 @@ def read_run(
         raise PilotFormatError(
             f"{log.source}: holds no metrics of training. Give the log of a trainer (grpo-plan formats lists them)."
         )
+    if found is not None and found.left_out:
+        log = replace(log, notes=(*log.notes, *found.notes))
     if found is not None and found.beside:
         also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
         log = replace(log, notes=(*log.notes, f"Also there, and not read: {also}."))
