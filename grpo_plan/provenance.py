@@ -104,7 +104,7 @@ class Provenance:
         if self.mixed_policies:
             out.append(
                 f"{_many(self.step_count, 'step')} of training are pooled: pass rates are averages over changing "
-                "policies. For the policy of now, keep the last steps with --policy-steps."
+                "policies. For the policy of now, keep the last steps with --policy-steps (policy_steps=)."
             )
         if self.filtered is not None:
             out.append(f"filtered: {self.filtered}.")

@@ -31,7 +31,7 @@ def _no_steps() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunLog:
     """Metrics of one run, S steps, and of its E evaluations.
 
@@ -72,6 +72,16 @@ class RunLog:
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     pass_threshold: float | None = None
+
+    def __repr__(self) -> str:
+        """One line: what it was read from, its steps, metrics and groups."""
+        span = f", {self.steps[0]} to {self.steps[-1]}" if self.steps.size else ""
+        groups = "" if self.groups is None else f", {self.groups.groups:,} groups of rollouts"
+        tool = "" if self.tool is None else f" of {self.tool}"
+        return (
+            f"<RunLog{tool} ({self.format}) {self.source}: {self.steps.size:,} steps{span}, "
+            f"{len(self.metrics):,} metrics{groups}>"
+        )
 
     def quantity(self, name: str) -> Quantity | Absent:
         """A quantity with its unit, scope and stage, whatever the tool calls it; or why the log does not tell it.

@@ -61,22 +61,30 @@ def rows() -> Iterator[dict[str, Any]]:
     yield from ROWS
 
 
-@pytest.mark.parametrize("source", [ROWS, tuple(ROWS), rows(), pl.DataFrame(ROWS), pl.LazyFrame(ROWS)], ids=str)
+@pytest.mark.parametrize(
+    "source",
+    [ROWS, tuple(ROWS), rows, pl.DataFrame(ROWS), pl.LazyFrame(ROWS)],
+    ids=lambda source: type(source).__name__,
+)
 def test_a_run_in_memory(source: object) -> None:
-    log = gp.read_run(source)
+    log = gp.read_run(source() if callable(source) else source)
     dead = log.quantity("dead_fraction")
     assert isinstance(dead, gp.Quantity)
     assert dead.values.tolist() == [0.1, 0.2, 0.3]
     assert log.steps.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("source", [None, 3, [1, 2], {"step": 1}, pl.DataFrame(), [{"step": 1}, "a"]], ids=str)
+@pytest.mark.parametrize(
+    "source",
+    [None, 3, [1, 2], {"step": 1}, pl.DataFrame(), [{"step": 1}, "a"]],
+    ids=lambda source: type(source).__name__,
+)
 def test_no_run(source: object) -> None:
     with pytest.raises(DomainError, match="read_run takes a path"):
         gp.read_run(source)
 
 
-@pytest.mark.parametrize("source", [pl.DataFrame(ROWS), ROWS, None, {"a": 1}], ids=str)
+@pytest.mark.parametrize("source", [pl.DataFrame(ROWS), ROWS, None, {"a": 1}], ids=lambda source: type(source).__name__)
 def test_no_groups_in_memory(source: Any) -> None:
     with pytest.raises(DomainError, match=r"by path; got .*read_pilot"):
         gp.read_groups(source)
@@ -108,3 +116,27 @@ def test_source_code_among_files_is_no_table(tmp_path: Path) -> None:
         PilotFormatError, match=r"holds several formats: .*verl-v1 \(3 files\).*table \(1 file: .*t\.csv\)"
     ):
         gp.read_pilot([*rollouts, table])
+
+
+def test_what_was_read_shows_itself_in_one_line() -> None:
+    folder = DATA / "verl" / "verl_v1"
+    groups, log = gp.read_groups(folder), gp.read_run(folder)
+    assert repr(groups) == "<GroupLog: 24 groups, 12 dead, steps 1 to 3>"
+    assert repr(log).startswith("<RunLog of verl (verl-metrics)")
+    assert "3 steps, 1 to 3" in repr(log)
+    assert repr(log.quantity("reward_mean")).startswith("<Quantity reward_mean: 3 of 3 steps, 0.4 to 0.4 (reward;")
+    assert max(len(repr(x)) for x in (groups, log)) < 300
+
+
+def test_every_command_is_said_in_full_in_the_list(command: Run) -> None:  # noqa: F811
+    listed = command("--help").out.partition("Commands:")[2]
+    assert "..." not in listed
+
+
+def test_names_of_trainers_in_any_case(command: Run) -> None:  # noqa: F811
+    from grpo_plan.trainers.registry import get_trainer
+
+    assert get_trainer("Verl") is get_trainer("verl")
+    command("example", "pilot.jsonl")
+    options = ("pilot.jsonl", "--budget-rollouts", "2e6", "--steps", "500", "--trainer")
+    assert command("plan", *options, "Verl").out == command("plan", *options, "verl").out

@@ -67,7 +67,9 @@ def fit(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Estimate the dead fraction at any group size from a pilot, with intervals.
+    """Estimate the dead fraction at any group size.
+
+    The estimates are made from a pilot, with intervals. Groups that a trainer dumped are counted too.
 
     Example: grpo-plan fit pilot.jsonl --group-sizes 2,4,8,16
     """

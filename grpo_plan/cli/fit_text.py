@@ -57,9 +57,9 @@ def print_fit(
     out = console()
     mean = fitted.mean_pass_rate_interval(level)
     out.print(f"Pilot   {pilot_line(fitted.pilot)}")
+    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     if fitted.truncation is not None:
         say(out, _groups_line(fitted.truncation), "Groups  ")
-    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     for line in source_lines(fitted.pilot):
         say(out, line, "Source  ")
     counted = fitted.pilot.provenance.dead_groups

@@ -95,7 +95,7 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
             for key, held in groups.items()
         )
         raise SeveralFormatsError(
-            f"{_shown(items)}: holds several formats: {listing}. Name one with --format, or give its files."
+            f"{_shown(items)}: holds several formats: {listing}. Name one with --format (format=), or give its files."
         )
     if groups:
         key = next(iter(groups))

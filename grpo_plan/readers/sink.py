@@ -159,7 +159,9 @@ class RolloutSink:
             kept = self._where(kept, f"{other}_rows", lambda i: columns["split"][i] == request.split)
         if request.policy_steps is not None:
             if "step" not in columns:
-                raise PilotFormatError(f"{self.format}: rows hold no training step, so --policy-steps cannot be used.")
+                raise PilotFormatError(
+                    f"{self.format}: rows hold no training step, so --policy-steps (policy_steps=) cannot be used."
+                )
             low, high = request.policy_steps
             steps = [number_of(v) for v in columns["step"]]
             kept = self._where(

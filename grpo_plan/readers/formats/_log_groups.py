@@ -21,7 +21,7 @@ NO_ADVANTAGE = 1e-3  # of the largest one: what rounding leaves of equal rewards
 SUM_OF_ADVANTAGES = 1e-2  # of the largest one, per rollout
 ENOUGH_GROUPS = 8
 UNIT = 0.01
-SHOW = "Give the group size with --rollouts-per-prompt."
+SHOW = "Give the group size with --rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
 
 
 def group_size(portions: Sequence[Portion], wanted: int | None, origin: str) -> tuple[int | None, str]:
