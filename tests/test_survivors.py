@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_plan.readers.counting import Tally
+from grpo_plan.readers.group_table import GroupTable
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import GroupTable, RolloutSink
+from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.survivors import RARE, chance_of_no_dead_group, dead_groups, judge
 from tests.helpers import assert_rate
 

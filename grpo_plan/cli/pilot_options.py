@@ -34,7 +34,9 @@ NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 InputFormat = Annotated[
     str,
-    typer.Option("--format", metavar="NAME", help="Output: text or json; or what the input is (grpo-plan formats)."),
+    typer.Option(
+        "--format", metavar="NAME", help="Output: text or json. Or the input: a name from grpo-plan formats, or table."
+    ),
 ]
 
 

@@ -12,12 +12,13 @@ from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.addresses import is_address
 from grpo_plan.readers.arguments import request_of
-from grpo_plan.readers.candidates import look, look_at
+from grpo_plan.readers.candidates import look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.histograms import histogram_pilot
+from grpo_plan.readers.instead import not_a_log
 from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
@@ -148,35 +149,24 @@ def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     items = [source] if isinstance(source, str | os.PathLike) else list(source)  # type: ignore[call-overload]
     if any(is_address(item) for item in items):
         return _read_addresses(items, tally, request)
-    found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
-    name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
+    try:
+        return _read_found(items, tally, request)
+    except PilotFormatError as error:
+        raise not_a_log(error, items, request) from None
+
+
+def _read_found(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
+    """Read files as what they are found to be."""
+    found = discover(items, "pilot", request.format)
     tally.notes += found.notes
+    name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    try:
-        with several_processes(tally, request.options):
-            count_tables(found.files, request, tally)
-    except PilotFormatError:
-        if request.format is None and (log := _log_of_metrics(found.files[0])) is not None:
-            raise PilotFormatError(
-                f"{found.files[0].name}: is a log of metrics ({log}), which holds no rollouts. Give the rollouts of "
-                "the run (grpo-plan formats lists them); read_run reads its metrics."
-            ) from None
-        raise
+    with several_processes(tally, request.options):
+        count_tables(found.files, request, tally)
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
     return _table_pilot(tally, name, len(found.files), request)
-
-
-def _log_of_metrics(file: InputFile) -> str | None:
-    """Name of the format of a run's metrics that a file is of; None if it is of none."""
-    if file.path is None or not file.path.is_file():
-        return None
-    try:
-        found = recognised(look(file), "run")
-    except PilotFormatError:
-        return None
-    return None if found is None else found.name
 
 
 def _read_addresses(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:

@@ -11,27 +11,25 @@ import numpy as np
 
 from grpo_plan.errors import PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
-from grpo_plan.provenance import Provenance
+from grpo_plan.provenance import DeadGroups, Provenance
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, Tally
+from grpo_plan.readers.group_table import GroupTable
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.selection import SEPARATOR as SEPARATOR
 from grpo_plan.readers.thresholds import out_of_reach
 from grpo_plan.readers.values import (
-    NotAReward,
     distinct,
     is_whole,
     matches,
     number_of,
-    rewards_of,
     shown,
-    text_series,
     texts_of,
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
 BROKEN_LINES = ("malformed_line", "truncated_last_line")  # counted where lines are read, before they are rows
@@ -45,7 +43,8 @@ class RolloutSink:
     A reader calls `add` with columns of equal length. ``prompt`` (its identity: text or id) and ``reward`` (None where
     scoring failed) are needed. These are understood if given: ``stratum``, ``temperature``, ``response_tokens``,
     ``policy``, ``step`` (of training), ``group`` (what was sampled together for one prompt; needed for dead groups),
-    ``split`` (``train`` or ``eval``). Any further column can be filtered by.
+    ``split`` (``train`` or ``eval``), ``full_reward`` (what the trainer compares within a group, where ``reward`` is
+    another). Any further column can be filtered by.
 
     A reader sets ``filtered`` before it adds rows, or, where only the rows themselves can tell, ``groups_apart`` before
     and ``filtered`` after them (`grpo_plan.readers.survivors.judge`).
@@ -153,7 +152,16 @@ class RolloutSink:
             step_count=len(self.steps),
             filtered=self.filtered,
             weak_prior=self.weak_prior,
+            dead_groups=self._dead_groups(),
         )
+
+    def _dead_groups(self) -> DeadGroups | None:
+        """Of groups that were counted; None where the source dropped the dead ones, or says no groups."""
+        request = self.request
+        if self.groups is None or self.filtered is not None or request.any_reward:
+            return None
+        chosen = bool(request.reward_weights) or request.given.get("reward") is not None
+        return self.groups.dead(request.options.pass_threshold, full_known=not chosen)
 
     def _kept(self, columns: Mapping[str, Sequence[Any]], size: int) -> list[int]:
         """Rows that the split, the steps and ``--where`` keep; the others are counted."""
@@ -163,7 +171,9 @@ class RolloutSink:
             kept = self._where(kept, f"{other}_rows", lambda i: columns["split"][i] == request.split)
         if request.policy_steps is not None:
             if "step" not in columns:
-                raise PilotFormatError(f"{self.format}: rows hold no training step, so --policy-steps cannot be used.")
+                raise PilotFormatError(
+                    f"{self.format}: rows hold no training step, so --policy-steps (policy_steps=) cannot be used."
+                )
             low, high = request.policy_steps
             self.tally.take_steps((), columns["step"])
             steps = [number_of(v) for v in columns["step"]]
@@ -201,64 +211,6 @@ def _steps(values: Sequence[Any], place: Place) -> list[int | None]:
         if step is not None and not (is_whole(step) and step >= 0):
             raise PilotFormatError(f"{place(i)}: step must be a whole number of at least 0; got {shown([repr(step)])}.")
     return list(values)
-
-
-@dataclass(slots=True, kw_only=True)
-class GroupTable:
-    """One row a group: how many rollouts, how many scored, and the range of their rewards."""
-
-    parts: list[pl.DataFrame] = field(default_factory=list)
-
-    def add(self, columns: Mapping[str, Sequence[Any]], place: Place, reward_name: str) -> None:
-        """Take a batch; a group may continue in the next one."""
-        import polars as pl
-
-        try:
-            rewards = rewards_of(columns["reward"])
-        except NotAReward as error:
-            raise PilotFormatError(
-                f"{place(error.index)}: {reward_name} is {shown([error.value])}, which is neither a number nor a "
-                "pass/fail word (true/false, C/I). Name another with --reward-column."
-            ) from None
-        rewards = np.where(np.isfinite(rewards), rewards, np.nan)
-        steps = columns.get("step", [None] * len(rewards))
-        frame = pl.DataFrame(
-            {
-                "group": text_series(columns["group"]).fill_null(""),
-                "step": pl.Series([-1 if s is None else s for s in steps], dtype=pl.Int64),
-                "prompt": text_series(columns["prompt"]),
-                "reward": pl.Series(rewards).fill_nan(None),
-            }
-        )
-        reward = pl.col("reward")
-        self.parts.append(
-            frame.group_by("step", "group", maintain_order=True).agg(
-                pl.col("prompt").first(),
-                pl.len().cast(pl.Int64).alias("rollouts"),
-                reward.count().cast(pl.Int64).alias("scored"),
-                reward.min().alias("low"),
-                reward.max().alias("high"),
-                reward.sum().alias("total"),
-            )
-        )
-
-    def frame(self) -> pl.DataFrame:
-        """Groups in order of first appearance."""
-        import polars as pl
-
-        merged = (
-            pl.concat(self.parts)
-            .group_by("step", "group", maintain_order=True)
-            .agg(
-                pl.col("prompt").first(),
-                pl.col("rollouts", "scored").sum(),
-                pl.col("low").min(),
-                pl.col("high").max(),
-                pl.col("total").sum(),
-            )
-        )
-        self.parts = [merged]
-        return merged
 
 
 def without_groups(prompts: Sequence[str]) -> list[str]:

@@ -155,7 +155,8 @@ def _told_size(step: Batch, file: InputFile, sink: RolloutSink) -> int:
         return size
     raise PilotFormatError(
         f"{file.name}: its {step.size:,} rows name no prompt, and their tokens do not tell how many consecutive rows "
-        "form a group. Give grpo.num_generations_per_prompt with --rollouts-per-prompt."
+        "form a group. Give grpo.num_generations_per_prompt with "
+        "--rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
     )
 
 
@@ -176,14 +177,16 @@ def _check(step: Batch, size: int, file: InputFile, sink: RolloutSink) -> None:
         if rows % size:
             raise PilotFormatError(
                 f"{file.name}: {rows:,} rows are {rows // size:,} groups of {size} and {rows % size} more. Is the "
-                "group size right? Give it with --rollouts-per-prompt."
+                "group size right? Give it with "
+                "--rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
             )
     firsts: dict[int, bytes] = {}
     for i, prompt in enumerate(step.fields[PROMPT]):
         if prompt is not None and firsts.setdefault(numbers[i] // size, prompt) != prompt:
             raise PilotFormatError(
                 f"{step.place(i)}: has other prompt tokens than the rows before it in its group of {size}. Is the "
-                "group size right? Give it with --rollouts-per-prompt."
+                "group size right? Give it with "
+                "--rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
             )
 
 

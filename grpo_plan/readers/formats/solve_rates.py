@@ -300,7 +300,7 @@ def _counts(
         }[str(error)]
         raise PilotFormatError(
             f"{place()}: {name} is {shown([value])}, {why}. A mean of graded rewards? Keep other rows with --where; or "
-            "give n with --rollouts-per-prompt."
+            "give n with --rollouts-per-prompt (rollouts_per_prompt=)."
         ) from None
 
 
