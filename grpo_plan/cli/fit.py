@@ -111,9 +111,10 @@ def _by_stratum(
         return []
     if fitted.truncation is not None and not fitted.unknown_dead:
         return []
+    removed = fitted.removed
     kind = "sample" if fitted.population is None else "census"
     fits = [
-        (name, fit_pass_rates(part, family=fitted.family, population=kind, truncated=fitted.unknown_dead))
+        (name, fit_pass_rates(part, fitted.family, population=kind, truncated=fitted.unknown_dead, removed=removed))
         for name, part in fitted.pilot.by_stratum().items()
     ]
     return [(name, part, [part.dead(size, level, simultaneous=simultaneous) for size in sizes]) for name, part in fits]
@@ -183,6 +184,7 @@ def provenance_json(pilot: Pilot) -> dict[str, Any]:
         "policies": list(source.policies),
         "temperatures": list(pilot.temperatures),
         "filtered": source.filtered,
+        "removed": source.removed,
         "weak_prior": source.weak_prior,
     }
 

@@ -53,6 +53,7 @@ class RolloutSink:
     groups: GroupTable | None = None
     groups_apart: bool = False
     filtered: str | None = None
+    removed: str | None = None
     weak_prior: str | None = None
     files: int = 0
     rows: int = 0
@@ -142,6 +143,7 @@ class RolloutSink:
             policy_steps=(min(self.steps), max(self.steps)) if self.steps else None,
             step_count=len(self.steps),
             filtered=self.filtered,
+            removed=self.removed,
             weak_prior=self.weak_prior,
         )
 
@@ -245,6 +247,18 @@ def without_groups(prompts: Sequence[str]) -> list[str]:
     return [p.partition(SEPARATOR)[0] for p in prompts]
 
 
+def _check_removed(sink: RolloutSink, pilot: Pilot) -> Pilot:
+    """Take back that prompts were removed where such are there: this is another edition of the source."""
+    k, n, count = pilot.successes, pilot.rollouts, pilot.prompts_per_row
+    ends = {"all-pass": [k == n], "all-fail": [k == 0], "dead": [k == 0, k == n]}[sink.removed or ""]
+    found = sum(int(count[end].sum()) for end in ends)
+    if not found:
+        return pilot
+    note = f"{found:,} {sink.removed} prompts are there, so none is taken to have been removed."
+    sink.removed = None
+    return replace(pilot, notes=(*pilot.notes, note))
+
+
 def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     """The Pilot of what a sink took in."""
     if sink.groups_apart and sink.filtered is None:  # no group is missing: count by prompt
@@ -258,6 +272,8 @@ def pilot_of(sink: RolloutSink, name: str) -> Pilot:
         bare = np.empty(len(names), dtype=object)
         bare[:] = without_groups([str(n) for n in names])
         pilot = replace(pilot, prompt_id=bare)
+    if sink.removed is not None:
+        pilot = _check_removed(sink, pilot)
     provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
     notes = tuple(dict.fromkeys((*provenance.sentences, *pilot.notes)))
     return replace(pilot, provenance=provenance, notes=notes)
