@@ -1,6 +1,6 @@
 """Section 17 of theory.md: prompts that were removed by their own count. Exact cases, limits, simulation, refusals.
 
-Each exact test names the change of the formula that it catches ("Mutant"); each was made once and seen to fail.
+Each exact test names the changes of the formula that it is there to catch ("Mutants").
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call"
