@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from grpo_plan.errors import sentences
 
+REMOVED = ("all-pass", "all-fail", "dead")  # prompts with n of n passes, with none, or both
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadGroups:
@@ -62,6 +64,7 @@ class Provenance:
         policies: Names of the models whose rollouts were read; empty if unknown.
         filtered: Why dead groups are missing from the source, or None if it holds all groups.
         merged_rows: Rows (n, k, how many) of one n and all mixed, before rows of one prompt were added up; else empty.
+        removed: Which prompts were taken out of the source by their own count, one of `REMOVED`; None if none.
         weak_prior: Whose pass rates these are, if another model's than the one to be trained; else None.
         dead_groups: How many of the groups are dead; None where groups are not known or dead ones are missing.
     """
@@ -75,6 +78,7 @@ class Provenance:
     step_count: int = 0
     policies: tuple[str, ...] = ()
     filtered: str | None = None
+    removed: str | None = None
     weak_prior: str | None = None
     merged_rows: tuple[tuple[int, int, int], ...] = ()
     dead_groups: DeadGroups | None = None
@@ -113,6 +117,8 @@ class Provenance:
             )
         if self.filtered is not None:
             out.append(f"filtered: {self.filtered}.")
+        if self.removed is not None:
+            out.append(f"selected: {self.removed} prompts were removed from the source by their own count.")
         if self.weak_prior is not None:
             out.append(f"weak prior: these are pass rates of {self.weak_prior}, not of the policy to be trained.")
         return sentences(*out)
@@ -152,6 +158,7 @@ def merged(parts: Sequence[Provenance]) -> Provenance:
         step_count=_steps_of(parts, span),
         policies=tuple(dict.fromkeys(name for p in parts for name in p.policies)),
         filtered=next((p.filtered for p in parts if p.filtered is not None), None),
+        removed=next((p.removed for p in parts if p.removed is not None), None),
         weak_prior=next((p.weak_prior for p in parts if p.weak_prior is not None), None),
         merged_rows=_rows_of(parts),
         dead_groups=_dead_groups([p.dead_groups for p in parts]),

@@ -39,7 +39,7 @@ FUNCTIONS = {
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
-    "fit_pass_rates": "pilot family population independence truncated dropped_groups",
+    "fit_pass_rates": "pilot family population independence truncated dropped_groups removed",
     "compare_estimates": "fit group_sizes level",
     "identified_range": "frequencies functional",
     "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts max_rollouts",

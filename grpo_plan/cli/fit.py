@@ -115,9 +115,10 @@ def _by_stratum(
         return []
     if fitted.truncation is not None and not fitted.unknown_dead:
         return []
+    removed = fitted.removed
     kind = "sample" if fitted.population is None else "census"
     fits = [
-        (name, fit_pass_rates(part, family=fitted.family, population=kind, truncated=fitted.unknown_dead))
+        (name, fit_pass_rates(part, fitted.family, population=kind, truncated=fitted.unknown_dead, removed=removed))
         for name, part in fitted.pilot.by_stratum().items()
     ]
     return [(name, part, [part.dead(size, level, simultaneous=simultaneous) for size in sizes]) for name, part in fits]
@@ -187,6 +188,7 @@ def provenance_json(pilot: Pilot) -> dict[str, Any]:
         "policies": list(source.policies),
         "temperatures": list(pilot.temperatures),
         "filtered": source.filtered,
+        "removed": source.removed,
         "weak_prior": source.weak_prior,
         "dead_groups": None if source.dead_groups is None else _dead_groups_json(source.dead_groups),
     }

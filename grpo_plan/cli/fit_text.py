@@ -69,7 +69,8 @@ def print_fit(
     if fitted.population is not None:
         say(out, _population_line(fitted), "For     ")
     if fitted.family == "auto":
-        say(out, _beta_line(fitted), "Beta    ")
+        before = "" if fitted.removed is None else ", of all prompts before some were removed"
+        say(out, _beta_line(fitted) + before, "Beta    ")
     else:
         say(out, f"values from the {fitted.family} fit at every G; the intervals are those of any family", "Family  ")
     for status in fitted.statuses:

@@ -64,6 +64,11 @@ class PilotRequest:
 
     def refuse_missing(self, command: str, why: str) -> None:
         """One line where a command cannot do without the dead groups."""
+        if "removed" in self.missing:
+            raise DomainError(
+                f"{command} cannot take --removed: it takes the counts of prompts as they stand, and these decided "
+                "which prompts were kept. Roll out a pilot of your own on them."
+            )
         if self.missing:
             raise DomainError(f"{command} cannot take --truncated or --dropped-groups: {why}")
 
@@ -169,6 +174,12 @@ def _pilot_options(
             metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated. 0: all are there."
         ),
     ] = None,
+    removed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all-pass|all-fail|dead", help="Prompts that were taken out by their own count, n of n or 0 of n."
+        ),
+    ] = None,
     weak_prior: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
     ] = None,
@@ -199,6 +210,8 @@ def _pilot_options(
     if truncated or dropped_groups is not None:
         missing = {"truncated": True, "dropped_groups": parse_dropped_groups(dropped_groups)}
         options["groups_apart"] = missing["dropped_groups"] not in (0, (0, 0))
+    if removed is not None:
+        missing["removed"] = removed
     return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 

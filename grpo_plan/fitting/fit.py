@@ -10,6 +10,7 @@ from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.selected_fit import fit_selected, looks_selected
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.truncated_fit import DroppedGroups, fit_truncated, looks_filtered, parse_dropped, restored
 from grpo_plan.fitting.ustatistics import largest_measured_group_size
@@ -32,6 +33,7 @@ def fit_pass_rates(
     independence: IndependenceVerdict | None = None,
     truncated: bool = False,
     dropped_groups: DroppedGroups | None = None,
+    removed: str | None = None,
 ) -> PassRateFit:
     """Fit the distribution of pass rates over prompts.
 
@@ -51,6 +53,9 @@ def fit_pass_rates(
         dropped_groups: How many dead groups such a source dropped, over the same visits: a number, or a pair
             (all-fail, all-pass) or mapping ``{"all_fail": ..., "all_pass": ...}``, which makes the pilot an ordinary
             one. Implies ``truncated``; 0 says that all groups are there. Without it D(G) has no upper limit below 1.
+        removed: Which *prompts* were taken out of the source for good, by the same count that the pilot holds:
+            ``"all-pass"`` (n of n), ``"all-fail"`` (0 of n) or ``"dead"`` (both). The answers are then those of the
+            prompts that are left (theory.md, section 17). Default: what ``pilot.provenance.removed`` says.
 
     Returns:
         A `PassRateFit`. Pilots that determine little are fitted all the same; ``statuses`` says what is missing.
@@ -81,6 +86,12 @@ def fit_pass_rates(
             f"A fit describes one temperature; the pilot has {len(pilot.temperatures)} ({shown}). "
             f"Keep one, e.g. --where temperature={pilot.temperatures[0]:g} or pilot.select(temperature=...)."
         )
+    removed = pilot.provenance.removed if removed is None else removed
+    if removed is not None and (truncated or dropped_groups is not None):
+        raise DomainError(
+            "truncated and dropped_groups speak of groups that were dropped, removed of prompts that were taken out by "
+            "their count: a pilot is one or the other."
+        )
     dropped = None if dropped_groups is None else parse_dropped(dropped_groups)
     complete = dropped in (0, (0, 0))  # all groups are there, whatever the source looks like
     if complete:
@@ -99,6 +110,9 @@ def fit_pass_rates(
             f"The pilot holds only mixed groups ({pilot.filtered}), so D(G) cannot be counted. Fit it as such with "
             "--truncated (truncated=True), best with --dropped-groups N, or read a source with all groups."
         )
+    if removed is not None:
+        chosen = fit_selected(pilot, removed, family, population)
+        return replace(chosen, statuses=_with_verdict(_with_source(chosen.statuses, pilot), independence))
     histogram = pilot.histogram()
     largest = largest_measured_group_size(histogram)
     if family == "inflated-beta" and largest < MIN_INFLATED_ROLLOUTS:
@@ -123,8 +137,13 @@ def refuse_filtered(pilot: Pilot, why: str) -> None:
     """One line where a pilot without its dead groups cannot answer, whatever is known of them.
 
     Raises:
-        PilotError: ``pilot.filtered`` says that they are missing.
+        PilotError: ``pilot.filtered`` says that they are missing, or prompts were removed by their count.
     """
+    if pilot.provenance.removed is not None:
+        raise PilotError(
+            f"{why}, counted as they came; {pilot.provenance.removed} prompts were removed from the source by their "
+            "count. Roll out a pilot on the prompts that are left."
+        )
     if pilot.filtered is not None:
         raise PilotError(f"{why}; the pilot holds only mixed ones ({pilot.filtered}). Read a source with all groups.")
 
@@ -173,6 +192,8 @@ def _statuses(h: PilotHistogram, pilot: Pilot, complete: bool) -> tuple[FitStatu
         found.append(FitStatus.ALL_DEAD)
     if looks_filtered(h) or _rows_look_filtered(pilot):
         found.append(FitStatus.DROPPED_COUNT_DOUBTFUL if complete else FitStatus.LOOKS_FILTERED)
+    if looks_selected(h):
+        found.append(FitStatus.LOOKS_SELECTED)
     if abs(unevenness(h)) > UNEVEN_Z:
         found.append(FitStatus.UNEVEN_ROLLOUTS)
     if underdispersion(h) < UNDERDISPERSION_Z:

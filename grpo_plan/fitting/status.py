@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+LOOKS = ("LOOKS_FILTERED", "LOOKS_SELECTED", "SELECTED")
+
 
 class FitStatus(Enum):
     """Status of a fit, or of one dead fraction. The value is the sentence shown to the user."""
@@ -22,9 +24,20 @@ class FitStatus(Enum):
         "number given: check it."
     )
     LOOKS_FILTERED = (
-        "No prompt is all-pass or all-fail, yet so many are one rollout away that some must have been: were dead "
-        "groups dropped before this source was written? Then fit it with --truncated, best with --dropped-groups N; "
-        "--dropped-groups 0 says that all groups are there."
+        "No prompt is all-pass or all-fail, though many are one rollout away from it. If nothing was left out, that is "
+        "next to impossible, so D(G) is probably too low. If dead groups were dropped before this source was written, "
+        "fit it with --truncated, best with --dropped-groups N (0: all are there); if prompts were removed for good by "
+        "their count, with --removed dead."
+    )
+    SELECTED = (
+        "Prompts were removed by their own count, so the counts of the others are biased. Every number is of the "
+        "prompts that were kept, rolled out anew: the interval allows for any pass rates of theirs, the value in it "
+        "rests on a smooth mix."
+    )
+    LOOKS_SELECTED = (
+        "One kind of dead prompt (all-pass or all-fail) is missing, though many prompts are one rollout away from it. "
+        "If nothing was left out, that is next to impossible, so D(G) is probably too low. If prompts were removed by "
+        "their count, fit with --removed all-pass (or all-fail)."
     )
     WEAK_PRIOR = (
         "These are pass rates of another model (see the notes): every number is a guess for yours, unless you train "
@@ -77,6 +90,6 @@ class FitStatus(Enum):
             "WEAK_PRIOR",
             "TRUNCATED",
             "DROPPED_COUNT_DOUBTFUL",
-            "LOOKS_FILTERED",
             "POOLED_POLICIES",
+            *LOOKS,
         )

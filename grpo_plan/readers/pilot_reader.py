@@ -16,6 +16,7 @@ from grpo_plan.readers.candidates import look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
+from grpo_plan.readers.frame_sets import as_file, set_of_frame
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.histograms import histogram_pilot
 from grpo_plan.readers.instead import not_a_log
@@ -141,6 +142,10 @@ def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     if not (isinstance(source, str | os.PathLike) or _is_path_list(source)):
         name = "the dataframe"
         with engine_errors(name, "table"):
+            known = set_of_frame(source, name, request)
+            if known is not None:
+                with as_file(source, name) as file:
+                    return _read_format(known, [file], name, tally, request, files=0)
             count_frame_rates(source, name, request, tally)
         return _table_pilot(tally, name, 0, request)
     only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
@@ -192,8 +197,17 @@ def sink_of(tally: Tally, request: ReadRequest, format: Format, files: Sequence[
     return sink
 
 
-def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: Tally, request: ReadRequest) -> Pilot:
-    sink = sink_of(tally, request, format, files)
+def _read_format(
+    format: Format,
+    found: Sequence[InputFile],
+    name: str,
+    tally: Tally,
+    request: ReadRequest,
+    *,
+    files: int | None = None,
+) -> Pilot:
+    sink = sink_of(tally, request, format, found)
+    sink.files = len(found) if files is None else files
     tally.notes = list(dict.fromkeys(tally.notes))
     return pilot_of(sink, name)
 

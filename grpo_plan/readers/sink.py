@@ -56,6 +56,7 @@ class RolloutSink:
     groups: GroupTable | None = None
     groups_apart: bool = False
     filtered: str | None = None
+    removed: str | None = None
     weak_prior: str | None = None
     files: int = 0
     rows: int = 0
@@ -151,6 +152,7 @@ class RolloutSink:
             policy_steps=(min(self.steps), max(self.steps)) if self.steps else None,
             step_count=len(self.steps),
             filtered=self.filtered,
+            removed=self.removed,
             weak_prior=self.weak_prior,
             dead_groups=self._dead_groups(),
         )
@@ -234,6 +236,18 @@ def without_group_names(pilot: Pilot) -> Pilot:
     return replace(pilot, prompt_id=bare)
 
 
+def _check_removed(sink: RolloutSink, pilot: Pilot) -> Pilot:
+    """Take back that prompts were removed where such are there: this is another edition of the source."""
+    k, n, count = pilot.successes, pilot.rollouts, pilot.prompts_per_row
+    ends = {"all-pass": [k == n], "all-fail": [k == 0], "dead": [k == 0, k == n]}[sink.removed or ""]
+    found = sum(int(count[end].sum()) for end in ends)
+    if not found:
+        return pilot
+    note = f"{found:,} {sink.removed} prompts are there, so none is taken to have been removed."
+    sink.removed = None
+    return replace(pilot, notes=(*pilot.notes, note))
+
+
 def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     """The Pilot of what a sink took in."""
     apart = sink.request.options.groups_apart
@@ -245,6 +259,8 @@ def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     pilot = sink.tally.pilot(name)
     if sink.filtered is not None or apart:
         pilot = without_group_names(pilot)
+    if sink.removed is not None:
+        pilot = _check_removed(sink, pilot)
     pilot = with_threshold_note(pilot, sink.tally, sink.request)
     provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
     return replace(pilot, provenance=provenance, notes=sentences(*provenance.sentences, *pilot.notes))
