@@ -19,7 +19,7 @@ import pytest
 
 import grpo_plan as gp
 from grpo_plan.errors import PilotFormatError, one_line
-from grpo_plan.readers import discovery, jsonlines, read_groups
+from grpo_plan.readers import discovery, jsonarray, jsonlines, read_groups
 from grpo_plan.readers.counting import Tally, with_token_sums
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats import inspect_ai
@@ -99,11 +99,11 @@ def test_the_work_of_a_batch_does_not_grow_with_those_before_it(monkeypatch: pyt
     """10,000 files took eight minutes once: every batch looked at all the cells so far."""
     monkeypatch.setattr("grpo_plan.readers.counting.COMPACT_ROWS", 100)
     merges: list[int] = []
-    original = Tally._compact
+    compact = Tally._compact
 
     def counted(self: Tally) -> None:
         merges.append(1)
-        original(self)
+        compact(self)
 
     monkeypatch.setattr(Tally, "_compact", counted)
     tally = Tally()
@@ -132,12 +132,12 @@ def test_members_of_archives_do_not_inflate_without_limit(
 
 
 def test_compressed_arrays_do_not_inflate_without_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonlines, "MAX_INFLATED_BYTES", 1 << 20)
+    monkeypatch.setattr(jsonarray, "MAX_ITEM_BYTES", 1 << 20)
     row = b'{"problem": "a", "llama8b_solve_rate": 0.5}'
     for name, first in (("table", b'[{"id": "a", "reward": 1}'), ("big-math", b"[" + row)):
         path = tmp_path / f"{name}.json.gz"
-        path.write_bytes(gzip.compress(first + b", " * (1 << 20) + b"]"))
-        with pytest.raises(PilotFormatError, match="is one JSON array of more than 1 GB"):
+        path.write_bytes(gzip.compress(first + b', {"x": "' + b" " * (20 << 20) + b'"}]'))
+        with pytest.raises(PilotFormatError, match="an item is longer than"):
             gp.read_pilot(path)
 
 

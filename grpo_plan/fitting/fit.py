@@ -112,7 +112,7 @@ def fit_pass_rates(
         )
     if removed is not None:
         chosen = fit_selected(pilot, removed, family, population)
-        return replace(chosen, statuses=_with_verdict(_with_source(chosen.statuses, pilot), independence))
+        return replace(chosen, statuses=_with_verdict(_with_source(chosen.statuses, pilot, merged=True), independence))
     histogram = pilot.histogram()
     largest = largest_measured_group_size(histogram)
     if family == "inflated-beta" and largest < MIN_INFLATED_ROLLOUTS:
