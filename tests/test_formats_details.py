@@ -13,6 +13,7 @@ import pytest
 import grpo_plan as gp
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.quantities import Absent, Cause, Quantity, RunView
+from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.groups_reader import read_groups
 from grpo_plan.readers.rates import NotARate, RateColumn, passes_of, reading_of
 from tests.test_dumps_tinker import summary
@@ -21,6 +22,7 @@ from tests.test_formats_evals import episode, log, sample, v0
 from tests.test_formats_ms_swift import line
 from tests.test_formats_ms_swift import write as write_lines
 from tests.test_formats_real_folders import found, write
+from tests.trl_log import group, write_table
 
 
 def notes(pilot: gp.Pilot) -> str:
@@ -161,3 +163,107 @@ def test_a_window_that_cuts_the_first_group_of_an_evaluation(tmp_path: Path) -> 
     groups = read_groups(path, split="eval")
     assert groups.rollouts.tolist() == [3, 3]
     assert groups.dropped["rows_of_cut_groups"] == 2
+
+
+def test_prompts_that_always_come_twice_in_groups_of_two(tmp_path: Path) -> None:
+    """Runs of four equal prompts: the advantages of each two sum to 0, so the groups are of two."""
+    for step in (1, 2, 3):
+        rows = [row for p in range(3) for half in "ab" for row in group(f"q{p}", [1, 0], tag=f"{step}{p}{half}")]
+        write_table(tmp_path, step, rows)
+    assert read_groups(tmp_path).provenance.group_size == (2, 2)
+
+
+def test_a_table_of_step_0_is_evaluation_before_training(tmp_path: Path) -> None:
+    for step in (0, 1, 2):
+        write_table(tmp_path, step, [row for p in range(3) for row in group(f"q{step}{p}", [1, 0], tag=f"{step}{p}")])
+    pilot = gp.read_pilot(tmp_path)
+    assert pilot.dropped == {"eval_rows": 6}
+    assert "rollouts of evaluation at step 0 (no training before step 1)" in notes(pilot)
+
+
+def test_tables_without_a_column_of_numbers_are_refused_in_a_line(tmp_path: Path) -> None:
+    rows = [row for p in range(2) for row in group(f"q{p}", [1.0, 0.0])]
+    worded = [{**row, "correct": "yes"} for row in rows]
+    write_table(tmp_path / "words", 1, worded)
+    write_table(tmp_path / "none", 1, [{**row, "correct": None} for row in rows])
+    for read in (gp.read_pilot, read_groups):
+        with pytest.raises(PilotFormatError, match=r"00001\.parquet: no column holds rewards as numbers\. Name it"):
+            read(tmp_path / "words")
+    assert read_groups(tmp_path / "none").scored.tolist() == [0, 0]
+    lists = line(1, [[1, 0], [0, 0]])
+    del lists["Accuracy"]
+    with pytest.raises(PilotFormatError, match="no column holds rewards as numbers"):
+        read_groups(write_lines(tmp_path, lists))
+
+
+def test_rewards_and_advantages_that_agree_are_not_remarked_upon(tmp_path: Path) -> None:
+    """One scored row makes a dead group by both; a small spread without division by it is none by both."""
+    rows = [
+        *group("a", [1.0, None, None], tag="a"),
+        *group("b", [0.5, 0.51, 0.52], tag="b"),
+        *group("c", [0.0, 1.0, 1.0], tag="c"),
+    ]
+    for row, advantage in zip(rows[3:], (-0.01, 0.0, 0.01, -2 / 3, 1 / 3, 1 / 3), strict=True):
+        row["advantage"] = advantage
+    write_table(tmp_path, 1, rows)
+    groups = read_groups(tmp_path)
+    assert groups.dead.tolist() == [True, False, False]
+    assert groups.reward_mean.tolist() == pytest.approx([1.0, 0.51, 2 / 3])
+    assert not any("by the trainer's advantages" in note for note in groups.notes)
+
+
+def test_infinite_rewards_are_no_scores_of_a_group(tmp_path: Path) -> None:
+    rows = [
+        {"input": "q", "output": "", "gts": "", "score": score, "step": 1, "uid": f"{0:032x}_{i}_0"}
+        for i, score in enumerate((1.0, 1.0, float("inf")))
+    ]
+    groups = read_groups(write(tmp_path / "1.jsonl", rows))
+    assert (groups.rollouts.tolist(), groups.scored.tolist(), groups.dead.tolist()) == ([3], [2], [True])
+
+
+def test_a_failed_episode_of_sound_traces_is_not_scored(tmp_path: Path) -> None:
+    rows = [episode(i) for i in range(4)]
+    rows[1]["ok"] = False
+    rows[2]["traces"][0]["ok"] = False
+    pilot = gp.read_pilot(write(tmp_path / "t.jsonl", rows))
+    assert pilot.dropped == {"missing_reward": 2}
+    assert "2 of 4 rollouts failed (ok is false)" in notes(pilot)
+
+
+def test_trap_9_exactly_100_is_open_too() -> None:
+    rate = {"dynamic_filtering_pass_rate": [100.0], "rollout/reward_mean": [0.4]}
+    dead = found("dead_fraction", rate, group_size=4)
+    assert isinstance(dead, Absent)
+    assert dead.cause is Cause.MEANING_UNKNOWN
+
+
+def test_a_batch_of_no_whole_number_of_groups_gives_no_number_of_prompts() -> None:
+    sizes = {"generation_batch_size": 10, "num_generations": 4}
+    assert RunView(tool=None, size=0, metrics={}, config=sizes).prompts_per_step is None
+    assert RunView(tool=None, size=0, metrics={}, config=sizes | {"num_generations": 5}).prompts_per_step == 2
+
+
+def test_a_table_with_dashes_in_its_names_is_no_chart(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("prompt - id,reward - mean\na,1\n", encoding="utf-8")
+    assert discover(path, "run", None).format is None
+    path.write_text("Step,run-1 - reward\n1,0.5\n", encoding="utf-8")
+    chart = discover(path, "run", None).format
+    assert chart is not None
+    assert chart.name == "wandb-csv"
+
+
+def test_hidden_folders_are_not_searched(tmp_path: Path) -> None:
+    rows = [{"input": "q", "output": "", "gts": "", "score": float(i), "step": 1, "uid": f"a_{i}_0"} for i in (0, 1)]
+    write(tmp_path / "rollouts" / "1.jsonl", rows)
+    write(tmp_path / ".cache" / "1.jsonl", [row | {"input": "other"} for row in rows])
+    assert gp.read_pilot(tmp_path).prompts == 1
+
+
+def test_a_step_logged_again_with_another_value_is_told(tmp_path: Path) -> None:
+    rows = [{"step": 1, "reward": 0.5, "reward_std": 0.1, "frac_reward_zero_std": 0.2}]
+    rows += [rows[0] | {"reward": 0.6}, rows[0] | {"step": 2}]
+    run = gp.read_run(write(tmp_path / "log.jsonl", rows))
+    assert run.dropped == {"steps_logged_twice": 1}
+    assert run.metrics["reward"].tolist() == [0.6, 0.5]
+    assert gp.read_run(write(tmp_path / "log.jsonl", [rows[0], rows[0], rows[2]])).dropped == {}

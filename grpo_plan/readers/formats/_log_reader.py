@@ -112,6 +112,10 @@ def reward_names(run: LoggedRun, sink: RolloutSink) -> list[str]:
         PilotFormatError: A table lacks one that others have.
     """
     columns = list(dict.fromkeys(name for b in run.batches for name in b.rewards))
+    if not columns:
+        raise PilotFormatError(
+            f"{run.batches[0].name}: no column holds rewards as numbers. Name it with --reward-column."
+        )
     found = [name for name in columns if name in (run.facts.rewards or run.rewards)]
     floats = [c for c in columns if c not in rewards_asked(sink)] if found else columns
     if not found:

@@ -105,7 +105,9 @@ def _parquet(path: Path, name: str, sink: RolloutSink, names: Names) -> list[Log
 
     schema = pl.read_parquet_schema(path)
     _check(list(schema), name)
-    rewards = [c for c, kind in schema.items() if kind in (pl.Float64, pl.Float32) and c not in (*FIRST, LAST)]
+    rest = {c: kind for c, kind in schema.items() if c not in (*FIRST, LAST)}
+    rewards = [c for c, kind in rest.items() if kind in (pl.Float64, pl.Float32)]
+    rewards = rewards or [c for c, kind in rest.items() if kind.is_integer() or kind == pl.Null]  # by another writer
     rewards += [c for c in rewards_asked(sink) if c in schema and c not in rewards and schema[c].is_numeric()]
     if not schema["step"].is_integer() and schema["step"] != pl.Null:
         raise PilotFormatError(f"{name}: step is {schema['step']}, not a whole number. Is this a table of TRL?")
