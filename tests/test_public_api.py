@@ -35,7 +35,7 @@ FUNCTIONS = {
     "read_groups": (
         "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"
     ),
-    "read_run": "source run config group_size groups skip_malformed format progress",
+    "read_run": "source run config group_size groups skip_malformed format progress reward pass_threshold",
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
@@ -90,7 +90,9 @@ RECORDS = {
         "prompt_count"
     ),
     "GroupLog": "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance",
-    "RunLog": ("steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes"),
+    "RunLog": (
+        "steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes pass_threshold"
+    ),
     "Quantity": "name values metrics stage cumulative notes",
     "Absent": "name cause reason metrics lower upper",
     "IndependenceCheck": (

@@ -207,7 +207,8 @@ def _read_format(
     files: int | None = None,
 ) -> Pilot:
     sink = sink_of(tally, request, format, found)
-    sink.files = len(found) if files is None else files
+    if files is not None:
+        sink.files = files
     tally.notes = list(dict.fromkeys(tally.notes))
     return pilot_of(sink, name)
 
