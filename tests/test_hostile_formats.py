@@ -235,6 +235,22 @@ def test_archives_are_never_unpacked(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("read", [gp.read_run, gp.read_pilot])
+def test_a_database_whose_schema_is_damaged_is_one_line(tmp_path: Path, read: Any) -> None:
+    """SQLite quotes names in its messages, which then are no text that Python can decode."""
+    path = bad_inputs.database(*bad_inputs.MLFLOW)(tmp_path)
+    data = path.read_bytes().replace(b"tablerunsruns", b"tabler\xd4\xffsr\xd4\xffs")
+    path.write_bytes(data.replace(b"CREATE TABLE runs (a)", b"CREATE TABLE runs (a("))
+    with pytest.raises(PilotFormatError, match=r"mlflow\.db: cannot be read as an? .* database"):
+        read(path)
+
+
+def test_a_rate_beyond_single_precision_is_one_line(tmp_path: Path) -> None:
+    rows = [{"prompt": f"p{i}", "solve_rate_qwen_r1_distill_7b": 1e308 if i == 20 else i % 17 / 16} for i in range(60)]
+    with pytest.raises(PilotFormatError, match=r"must lie in \[0, 1\]"):
+        gp.read_pilot(lines(tmp_path / "x.jsonl", [*rows, *[{**rows[0], "prompt": "last"}]]), format="intellect-2")
+
+
 # --- rewards of logs ------------------------------------------------------------------------------------------------
 
 
