@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grpo_plan.errors import sentences
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
@@ -55,7 +57,7 @@ class Provenance:
         if self.policy_steps is not None:
             first, last = self.policy_steps
             parts.append(f"step {first:,}" if first == last else f"steps {first:,} to {last:,}")
-        return (f"read as {self.format}: {', '.join(parts)}.", *self.warnings)
+        return sentences(f"read as {self.format}: {', '.join(parts)}.", *self.warnings)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Provenance:
             out.append(f"filtered: {self.filtered}.")
         if self.weak_prior is not None:
             out.append(f"weak prior: these are pass rates of {self.weak_prior}, not of the policy to be trained.")
-        return tuple(out)
+        return sentences(*out)
 
     def _of_size(self) -> str:
         if self.group_size is None:

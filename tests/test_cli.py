@@ -243,7 +243,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "empty gzip": (gzip.compress(b""), "is empty"),
     "binary": (bytes(range(256)) * 20, "is a binary file of unknown kind"),
     "pickle": (b"\x80\x04\x95\x00", "is a pickle, not a table"),
-    "zip": (b"PK\x03\x04rest", "is a zip archive, not a table"),
+    "zip": (b"PK\x03\x04rest", "is a damaged zip archive. Is it complete?"),
     "utf-16": ("id,reward\na,1\n".encode("utf-16"), "is UTF-16 text"),
     "latin-1 jsonl": (GOOD + '{"id": "é", "reward": 1}\n'.encode("latin-1"), "t:5: is not UTF-8"),
     "latin-1 csv": ("id,reward\né,1\n".encode("latin-1"), "t, row 1: is not UTF-8 text ('�,1'). Convert the file"),

@@ -137,7 +137,7 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"group_index": "a"}, "group_index must be a whole number; got a"),
+        ({"group_index": "a"}, "group_index must be a whole number; got 'a'"),
         ({"reward": [1.0]}, r"reward must be a number, an object of numbers or nothing; got \[1.0\]"),
     ],
 )

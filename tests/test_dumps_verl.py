@@ -162,7 +162,7 @@ def test_copies_and_empty_files_are_left_out(tmp_path: Path) -> None:
         ({"uid": None}, "uid must be prompt_session_index; got None"),
         ({"uid": "plain"}, "uid must be prompt_session_index; got plain"),
         ({"input": ["a"]}, r"input must be a text; got \['a'\]"),
-        ({"step": "x"}, "step must be a whole number; got x"),
+        ({"step": "x"}, "step must be a whole number; got 'x'"),
     ],
 )
 def test_a_faulty_row_in_the_middle_is_named_or_counted(tmp_path: Path, change: dict[str, Any], message: str) -> None:

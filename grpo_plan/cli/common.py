@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,11 +109,6 @@ def optional_whole(text: str | None, name: str) -> int | None:
 def tell(note: str) -> None:
     """A note on stderr."""
     sys.stderr.write(f"note: {one_line(note)}\n")
-
-
-def one_line(text: str) -> str:
-    """Text without line breaks and control characters, which a file or column name may hold."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def percent(share: float) -> str:

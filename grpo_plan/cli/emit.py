@@ -13,13 +13,12 @@ from grpo_plan.cli.common import (
     FormatOption,
     JsonOption,
     OutputFormat,
-    one_line,
     optional_whole,
     parse_whole,
     tell,
     write_json,
 )
-from grpo_plan.errors import DomainError, PlanFormatError
+from grpo_plan.errors import DomainError, PlanFormatError, one_line
 from grpo_plan.trainers.registry import known_trainers
 
 if TYPE_CHECKING:

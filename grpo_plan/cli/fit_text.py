@@ -6,8 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
-from grpo_plan.cli.common import console, one_line, percent, print_table, say
+from grpo_plan.cli.common import console, percent, print_table, say
 from grpo_plan.cli.numbers import marked, plural, rate, with_interval
+from grpo_plan.errors import one_line
 from grpo_plan.fitting.comparison import ERRORS, MEANINGS, Comparison
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from grpo_plan import __version__
-from grpo_plan.cli.common import one_line
-from grpo_plan.errors import GrpoPlanError
+from grpo_plan.errors import GrpoPlanError, one_line
 
 COMMANDS = tuple("example mixed formats fit plan refill temperature mix allocate emit pilot-size plot".split())
 BAD_DATA = 1

@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.table import Table
 
-from grpo_plan.cli.common import console, one_line, percent, print_table, say
+from grpo_plan.cli.common import console, percent, print_table, say
 from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import few, plural, rate, with_interval
+from grpo_plan.errors import one_line
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.planning.dropping import DroppedKind, Dropping
 from grpo_plan.planning.mix_plan import Mix

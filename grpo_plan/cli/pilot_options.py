@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from glob import glob
@@ -26,6 +28,7 @@ PROGRESS_BYTES = 200 << 20
 
 
 MAX_STEP = 2**53
+ENGINE_OUTPUT = 2  # the file number of the standard error stream
 NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 
@@ -83,7 +86,7 @@ class PilotRequest:
         """Read it; what was assumed and what was left out goes to stderr, but for notes that hold ``expected``."""
         from grpo_plan.readers.pilot_reader import read_pilot
 
-        with _Progress(self.sources) as progress:
+        with _engine_apart(), _Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
         self._tell_of(pilot, expected)
         return pilot
@@ -95,7 +98,7 @@ class PilotRequest:
         options = dict(self.options)
         if options.pop("prompt_count", None) is not None:
             raise DomainError("Independence is checked on single rollouts; --prompt-count-column says there are none.")
-        with _Progress(self.sources) as progress:
+        with _engine_apart(), _Progress(self.sources) as progress:
             report = read_independence(
                 self.sources, session=session, text=text, order=order, level=level, progress=progress, **options
             )
@@ -293,6 +296,33 @@ def parse_dropped_groups(text: str | None) -> int | tuple[int, int] | None:
         return numbers[0]
     tell(f"dropped groups: {numbers[0]:,} all-fail and {numbers[1]:,} all-pass.")
     return numbers[0], numbers[1]
+
+
+@contextmanager
+def _engine_apart() -> Iterator[None]:
+    """What the table engine itself writes to the standard error stream on a damaged file is left out: one line says it.
+
+    Its panics go to file 2 past Python, whose own messages go on to where they went.
+    """
+    own = sys.__stderr__
+    if own is None or sys.stderr is not own or own.fileno() != ENGINE_OUTPUT:
+        yield
+        return
+    direct = os.fdopen(os.dup(ENGINE_OUTPUT), "w", errors="backslashreplace")
+    sys.stderr = direct
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), ENGINE_OUTPUT)
+        try:
+            yield
+        except BaseException:  # the command ends with one line; the engine's threads may still be writing
+            os.dup2(os.open(os.devnull, os.O_WRONLY), ENGINE_OUTPUT)
+            raise
+        os.dup2(direct.fileno(), ENGINE_OUTPUT)
+        held.seek(0)
+        if said := held.read():
+            os.write(ENGINE_OUTPUT, said)
+    direct.close()
+    sys.stderr = own
 
 
 class _Progress:

@@ -144,11 +144,16 @@ def _members(file: InputFile, kind: str) -> dict[str, str]:
         try:
             with zipfile.ZipFile(path) as archive:
                 return dict.fromkeys(archive.namelist(), "")
-        except (zipfile.BadZipFile, OSError, ValueError):
+        except Exception:  # on a damaged archive its reader raises what it likes
             raise PilotFormatError(f"{file.name}: is a damaged zip archive. Is it complete?") from None
     if kind == "sqlite":
         return dict.fromkeys(_tables(file), "")
     return {}
+
+
+def damaged_text(data: bytes) -> str:
+    """A text of a database, whose bytes may be damaged."""
+    return data.decode(errors="replace")
 
 
 def _tables(file: InputFile) -> list[str]:
@@ -158,7 +163,8 @@ def _tables(file: InputFile) -> list[str]:
 
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode=ro&immutable=1", uri=True)) as base:
-            return [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            base.text_factory = damaged_text
+            return [str(row[0]) for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     except sqlite3.Error as error:
         raise PilotFormatError(
             f"{file.name}: cannot be read as an SQLite database ({error}). Is it complete?"

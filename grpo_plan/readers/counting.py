@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.errors import PilotError, PilotFormatError
+from grpo_plan.errors import PilotError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.readers.cells import FIRST, merged, sums_by_key
 from grpo_plan.readers.cells import KEYS as KEYS
@@ -28,8 +28,7 @@ from grpo_plan.readers.values import (
     numbers_of,
     rewards_of,
     shown,
-    texts_of,
-    writable,
+    text_series,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +88,8 @@ class Tally:
     observer: Observer | None = None
     odd: OddRewards | None = None
     other_rewards: Sequence[str] = ()
+    _scored: int = 0
+    _passed: int = 0
 
     def finish(self) -> None:
         """Take in what was left for later, before anything else is counted."""
@@ -96,10 +97,15 @@ class Tally:
             self.later.finish()
 
     def add(self, cells: pl.DataFrame) -> None:
-        """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts."""
+        """Take in the cells of one batch; compact now and then, so that memory follows prompts, not rollouts.
+
+        Each time the cells must have doubled, and no batch looks at those before it: the work grows with the rows.
+        """
         self.parts.append(cells)
         self.added += cells.height
         self.waiting += cells.height
+        self._scored += int(cells["n"].sum())
+        self._passed += int(cells["k"].sum())
         if self.waiting > max(COMPACT_ROWS, self.compacted):
             self._compact()
 
@@ -163,7 +169,7 @@ class Tally:
             pass_tokens=lengths["pass_tokens"],
             fail_tokens=lengths["fail_tokens"],
             dropped=dict(self.dropped),
-            notes=tuple(notes),
+            notes=sentences(*notes),
         )
 
     def meets_odd_reward(self, rewards: NDArray[np.float64], place: Place, column: str) -> bool:
@@ -171,8 +177,8 @@ class Tally:
         if self.odd is None and not _any_odd(rewards):
             return False
         if self.odd is None:
-            n, k = (sum(int(part[c].sum()) for part in self.parts) for c in ("n", "k"))
-            self.odd = odd_rewards(rewards, place, column, passes=k > 0, fails=n > k)
+            passes, fails = self._passed > 0, self._scored > self._passed
+            self.odd = odd_rewards(rewards, place, column, passes=passes, fails=fails)
         if self.odd is not None:
             self.odd.take(rewards, self.other_rewards)
         return self.odd is not None
@@ -367,13 +373,7 @@ def wide_cells(
 
 
 def _text_series(values: Sequence[Any] | None, size: int) -> pl.Series:
-    import polars as pl
-
-    texts = [None] * size if values is None else texts_of(values)
-    try:
-        return pl.Series(texts, dtype=pl.String)
-    except UnicodeEncodeError:
-        return pl.Series(writable(texts), dtype=pl.String)
+    return text_series([None] * size if values is None else values)
 
 
 def _number_series(values: Sequence[Any] | None, size: int) -> pl.Series:

@@ -23,7 +23,7 @@ from grpo_plan.readers.chunks import Chunk, Progress
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.files import BYTE_ORDER_MARK, rejoined
-from grpo_plan.readers.positions import positions
+from grpo_plan.readers.positions import is_utf8, positions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,7 +122,7 @@ class CsvTable:
         returns = positions(raw, RETURN)
         if returns.size and not _before_line_feeds(raw, returns):
             return None
-        if not raw.all() or not _is_utf8(block):
+        if not raw.all() or not is_utf8(block):
             return None
         try:  # every column is read: the engine counts fields only as far as it reads them
             end = b"" if block.endswith(b"\n") else b"\n"  # without it an empty field too many at the end goes unseen
@@ -184,16 +184,6 @@ def _shown(row: list[str]) -> str:
 
 def _is_text(field: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in field)
-
-
-def _is_utf8(block: bytes) -> bool:
-    if block.isascii():
-        return True
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _lines(stream: BinaryIO) -> io.TextIOWrapper:

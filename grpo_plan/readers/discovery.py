@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.candidates import look
 from grpo_plan.readers.files import InputFile, resolve
-from grpo_plan.readers.registry import TABLE, format_named, recognised
+from grpo_plan.readers.registry import TABLE, format_named, is_of, recognised
 from grpo_plan.readers.source import Format
+from grpo_plan.readers.values import shown
 
 MAX_FILES = 200_000
+MOST_DAMAGED = 100  # files that are looked at for damage
 SKIPPED_SUFFIXES = frozenset(
     (
         ".py .pyc .sh .md .txt .log .yaml .yml .toml .safetensors .bin .lock .html .png .svg .pdf .ipynb .npy .npz "
@@ -34,6 +36,7 @@ class Found:
     format: Format | None
     files: Sequence[InputFile]
     beside: Mapping[str, Sequence[InputFile]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], want: str, name: str | None) -> Found:
@@ -52,15 +55,28 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     folders = [Path(item) for item in items if _is_folder(item)]
     others = [item for item in items if not _is_folder(item)]
     files = resolve(others) if others or not folders else []
-    inside = [file for folder in folders for file in _walk(folder)]
-    if name is not None:
-        return _named(name, want, files, inside, items)
+    closed: list[str] = []
+    inside = [file for folder in folders for file in _walk(folder, closed)]
+    found = _named(name, want, files, inside, items) if name is not None else _told(want, files, inside, items)
+    if not closed:
+        return found
+    count = "1 folder" if len(closed) == 1 else f"{len(closed):,} folders"
+    note = f"{count} could not be opened, and what is in there was not read: {shown(closed, 3)}."
+    return replace(found, notes=[*found.notes, note])
+
+
+def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Sequence[str | os.PathLike[str]]) -> Found:
+    """Files of the only format that is there."""
+    passed_over: list[InputFile] = []
     groups: dict[str, list[InputFile]] = {}
     formats: dict[str, Format | None] = {}
     for alike, lenient in ((_alike(files), False), (_alike(inside), True)):
         for same in alike:
-            found = _format_of_kind(same, want)
+            found, error = _format_of(same, want)
+            if error is not None and not lenient:
+                raise error
             if found is None and lenient:
+                passed_over += same
                 continue  # a folder holds other things too
             key = TABLE if found is None else found.name
             formats[key] = found
@@ -78,7 +94,8 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
         )
     if groups:
         key = next(iter(groups))
-        return Found(format=formats[key], files=_unique(groups[key]), beside=beside)
+        chosen = _unique(groups[key])
+        return Found(format=formats[key], files=chosen, beside=beside, notes=_damaged(passed_over, chosen))
     return Found(format=None, files=resolve([os.fspath(item) for item in items]))
 
 
@@ -108,28 +125,54 @@ def _named(name: str, want: str, files: list[InputFile], inside: list[InputFile]
 
 def _fits(format: Format, file: InputFile) -> bool:
     try:
-        return format.looks_like(look(file))
+        return is_of(format, look(file))
     except PilotFormatError:
         return False
 
 
-def _some_of(alike: Sequence[InputFile]) -> list[InputFile]:
-    """The first, last and middle file of one kind: any of them may be empty or damaged."""
-    return list({i: alike[i] for i in (0, len(alike) - 1, len(alike) // 2)}.values())
+def _some_of(same: Sequence[InputFile]) -> list[InputFile]:
+    """A few files of one kind, the first first: any of them may be empty or damaged."""
+    return list(dict.fromkeys((same[0], same[-1], same[len(same) // 2], same[len(same) // 4])))
 
 
-def _format_of_kind(alike: Sequence[InputFile], want: str) -> Format | None:
-    """Format of files of one kind: that of the first that is recognised, of a few that are looked at."""
-    return next((found for file in _some_of(alike) if (found := _format_of(file, want)) is not None), None)
+def _format_of(same: Sequence[InputFile], want: str) -> tuple[Format | None, PilotFormatError | None]:
+    """Format of files of one kind: that of the first; where it is none, or damaged, of the last or one between.
+
+    Where none can be looked into, what is wrong with the first.
+    """
+    errors: list[PilotFormatError] = []
+    looked = 0
+    for file in _some_of(same):
+        if file.path is None or not file.path.is_file():
+            continue  # a pipe can be read once only
+        looked += 1
+        try:
+            found = recognised(look(file), want)
+        except PilotFormatError as error:
+            errors.append(error)
+            continue  # the reader says what is wrong
+        if found is not None:
+            return found, None
+    return None, errors[0] if errors and len(errors) == looked else None
 
 
-def _format_of(file: InputFile, want: str) -> Format | None:
-    if file.path is None or not file.path.is_file():
-        return None  # a pipe can be read once only
-    try:
-        return recognised(look(file), want)
-    except PilotFormatError:
-        return None  # the general reader says what is wrong
+def _damaged(passed_over: Sequence[InputFile], chosen: Sequence[InputFile]) -> list[str]:
+    """A note on files named like those of the format that cannot be looked into."""
+    suffixes = {file.path.suffix for file in chosen if file.path is not None}
+    names = []
+    for file in passed_over[:MOST_DAMAGED]:
+        if file.path is None or file.path.suffix not in suffixes:
+            continue
+        try:
+            candidate = look(file)
+        except PilotFormatError:
+            names.append(file.name)
+        else:
+            names += [] if candidate.columns else [file.name]
+    if not names:
+        return []
+    files = "1 file in the folder cannot" if len(names) == 1 else f"{len(names):,} files in the folder cannot"
+    return [f"{files} be looked into and {'was' if len(names) == 1 else 'were'} passed over: {shown(names, 3)}."]
 
 
 def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:
@@ -140,10 +183,13 @@ def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:
     return list(groups.values())
 
 
-def _walk(folder: Path) -> Iterator[InputFile]:
-    """Files in and under a folder, in order of name, numbers by their value; links to folders are not followed."""
+def _walk(folder: Path, closed: list[str]) -> Iterator[InputFile]:
+    """Files in and under a folder, in order of name, numbers by their value; links to folders are not followed.
+
+    Folders that cannot be opened go to ``closed``.
+    """
     found = 0
-    for base, names, files in os.walk(folder):
+    for base, names, files in os.walk(folder, onerror=lambda error: closed.append(str(error.filename))):
         names[:] = sorted((n for n in names if not n.startswith(".")), key=natural)
         for name in sorted(files, key=natural):
             path = Path(base) / name
@@ -162,7 +208,11 @@ def natural(name: str) -> list[tuple[int, int, str]]:
     >>> sorted(["10.jsonl", "2.jsonl"], key=natural)
     ['2.jsonl', '10.jsonl']
     """
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+    return [
+        (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
+        for part in re.split(r"([0-9]+)", name)
+        if part
+    ]
 
 
 def _unique(files: Sequence[InputFile]) -> list[InputFile]:

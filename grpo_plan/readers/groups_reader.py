@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from grpo_plan.errors import PilotFormatError
+from grpo_plan.errors import PilotFormatError, sentences
 from grpo_plan.group_log import GroupLog
 from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
+from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.pilot_reader import sink_of
+from grpo_plan.readers.request import ReadRequest
 
 
 def read_groups(
@@ -63,7 +65,12 @@ def read_groups(
         format=format, reward_weights=reward_weights, split=split, policy_steps=policy_steps, progress=progress,
         pass_threshold=0.0,
     )  # fmt: skip
-    found = discover(source, "pilot", format)
+    with one_error(os.fspath(source) if isinstance(source, str | os.PathLike) else f"{len(source)} sources"):
+        return _read(source, request)
+
+
+def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], request: ReadRequest) -> GroupLog:
+    found = discover(source, "pilot", request.format)
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is None:
         raise PilotFormatError(
@@ -71,6 +78,7 @@ def read_groups(
             "trainer; grpo-plan formats lists them."
         )
     tally = Tally()
+    tally.notes += found.notes
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
         raise PilotFormatError(f"{name}: {found.format.name} does not say which rollouts were sampled together.")
@@ -88,6 +96,6 @@ def read_groups(
         reward_max=table["high"].fill_null(float("nan")).to_numpy(),
         reward_mean=np.where(scored > 0, table["total"].to_numpy() / np.maximum(scored, 1), np.nan),
         dropped={reason: count for reason, count in tally.dropped.items() if count},
-        notes=tuple(dict.fromkeys((*provenance.sentences, *tally.notes))),
+        notes=sentences(*provenance.sentences, *tally.notes),
         provenance=provenance,
     )

@@ -15,15 +15,17 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.files import BYTE_ORDER_MARK
 from grpo_plan.readers.jsonlines import Progress, _array_head, sample_of_rows
+from grpo_plan.readers.positions import is_utf8, nonzero
 from grpo_plan.readers.rows import RowBatch, RowShape
 
 BLOCK_BYTES = 4 << 20
 MAX_ITEM_BYTES = 256 << 20
 SPACE = b" \t\r\n"
-QUOTE, BACKSLASH, COMMA = b'"\\,'
+ENDS = 64  # ends of items to try: one of them is followed by a comma already read
+QUOTE, BACKSLASH = b'"\\'
 CODES = np.zeros(256, dtype=np.int8)
 CODES[list(b"[{")], CODES[list(b"]}")] = 1, -1
-CODES[[QUOTE, BACKSLASH, COMMA]] = 2, 3, 4
+CODES[[QUOTE, BACKSLASH]] = 2, 3
 
 
 class JsonArray:
@@ -65,10 +67,9 @@ class JsonArray:
     def _rows(self, piece: bytes, decoder: msgspec.json.Decoder[Any], shape: RowShape, done: int) -> list[Any]:
         text = b"[" + piece + b"]"
         try:
-            if not text.isascii():
-                text.decode()
-            rows: list[Any] = decoder.decode(text)
-            return rows
+            if is_utf8(text):
+                rows: list[Any] = decoder.decode(text)
+                return rows
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         try:  # the json module also takes NaN and Infinity, which Python writes
@@ -105,7 +106,13 @@ def _pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
     scan, closed = _Scan(), False
     pieces = 0
     while not closed:
-        cut, closed = scan.cut(block)
+        try:
+            cut, closed = scan.cut(block)
+        except ValueError as error:
+            found = block[error.args[0] :][:40].decode(errors="replace")
+            raise PilotFormatError(
+                f"{name}: {found!r} follows an item, not a comma. Repair it, or give JSONL."
+            ) from None
         if cut is None:
             more = stream.read(BLOCK_BYTES)
             if not more:
@@ -140,26 +147,38 @@ class _Scan:
 
     def __init__(self) -> None:
         self._seen, self._depth, self._inside, self._escaped = 0, 0, False, False
-        self._cut: int | None = None
+        self._ends: list[int] = []
 
     def cut(self, block: bytes) -> tuple[int | None, bool]:
-        """Offset of the comma, or of the bracket that closes the array, or None; and whether it is the bracket."""
-        raw = np.frombuffer(block, np.uint8)[self._seen :]
-        codes = CODES[raw]
-        where = np.flatnonzero(codes)
+        """Offset of the comma, or of the bracket that closes the array, or None; and whether it is the bracket.
+
+        Raises:
+            ValueError: Something else than a comma follows an item; with its offset.
+        """
+        codes = CODES[np.frombuffer(block, np.uint8)[self._seen :]]
+        size = codes.size
+        where = nonzero(codes)
         codes = codes[where]
-        quotes = self._real_quotes(where, codes, raw.size)
+        quotes = self._real_quotes(where, codes, size)
         inside = (np.cumsum(quotes) + self._inside) % 2 == 1
         self._inside = bool(inside[-1]) if inside.size else self._inside
-        steps = np.where(~inside & (np.abs(codes) == 1), codes, 0)
+        steps = np.where(inside | (codes > 1), 0, codes)
         depth = np.cumsum(steps) + self._depth
-        end = np.flatnonzero(depth < 0)
-        commas = np.flatnonzero((codes == 4) & ~inside & (depth == 0))
         start = self._seen
         self._seen, self._depth = len(block), int(depth[-1]) if depth.size else self._depth
+        end = np.flatnonzero(depth < 0)
         if end.size:
             return start + int(where[end[0]]), True
-        return (start + int(where[commas[-1]]), False) if commas.size else (None, False)
+        self._ends += (start + where[(steps == -1) & (depth == 0)])[-ENDS:].tolist()
+        for item in reversed(self._ends):
+            after = item + 1
+            while after < len(block) and block[after] in SPACE:
+                after += 1
+            if after < len(block):
+                if block[after : after + 1] != b",":
+                    raise ValueError(after)
+                return after, False
+        return None, False
 
     def _real_quotes(self, where: NDArray[np.intp], codes: NDArray[np.int8], size: int) -> NDArray[np.bool_]:
         """Quotes that no backslash escapes: those after an even run of them."""
@@ -180,7 +199,10 @@ class _Scan:
             if escaped.size and escaped[-1] == size:
                 self._escaped = True
         quotes: NDArray[np.bool_] = codes == 2
-        quotes &= ~np.isin(where, escaped)
+        if escaped.size:
+            marked = np.zeros(size + 1, dtype=bool)
+            marked[escaped] = True
+            quotes &= ~marked[where]
         if carried and where.size and where[0] == 0:
             quotes[0] = False
         return quotes

@@ -15,7 +15,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.malformed import fault_of, shown_bytes
-from grpo_plan.readers.positions import positions
+from grpo_plan.readers.positions import is_utf8, positions
 from grpo_plan.readers.rows import BATCH_ROWS as BATCH_ROWS
 from grpo_plan.readers.rows import RowBatch as RowBatch
 from grpo_plan.readers.rows import RowShape as RowShape
@@ -187,9 +187,9 @@ def _decoded(block: bytes, decoder: msgspec.json.Decoder[Any]) -> list[Any] | No
             return None
         if not np.all(raw[inner[last == RETURN] - 2] == CLOSE):
             return None
+    if not is_utf8(block):
+        return None
     try:
-        if not block.isascii():
-            block.decode()
         rows: list[Any] = decoder.decode_lines(block)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
@@ -232,7 +232,7 @@ def _decode_one(line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any | None:
         value = _loads(line)  # the json module also takes NaN and Infinity, which Python writes
         try:
             return from_plain(value, decoder.type) if isinstance(value, dict) else None
-        except (msgspec.MsgspecError, RecursionError, OverflowError):
+        except (msgspec.MsgspecError, RecursionError):
             return None
 
 

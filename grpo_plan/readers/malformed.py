@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from grpo_plan.readers.values import from_plain
+
 SHOWN_BYTES = 40
 
 
@@ -19,7 +21,7 @@ def fault_of(line: bytes, decoder: msgspec.json.Decoder[Any]) -> str:
     try:
         value = json.loads(line.decode())
         if isinstance(value, dict):
-            msgspec.convert(value, decoder.type)
+            from_plain(value, decoder.type)
     except msgspec.ValidationError as error:
         return f"a field is of another type than it should be ({str(error).rstrip('.')})"
     except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grpo_plan.errors import DomainError, PilotFormatError
+from grpo_plan.errors import DomainError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.addresses import is_address
@@ -16,6 +16,7 @@ from grpo_plan.readers.candidates import look, look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
+from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.histograms import histogram_pilot
 from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
@@ -127,6 +128,11 @@ def read_pilot(
 
 def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     """Read a source into a tally, whose observer sees every batch of columns, and turn it into a Pilot."""
+    with one_error(_name(source)):
+        return _read_into(tally, source, request)
+
+
+def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     if not (isinstance(source, str | os.PathLike) or _is_path_list(source)):
         name = "the dataframe"
         with engine_errors(name, "table"):
@@ -140,6 +146,7 @@ def read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
         return _read_addresses(items, tally, request)
     found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
+    tally.notes += found.notes
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
     try:
@@ -204,7 +211,7 @@ def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> P
     provenance = Provenance(
         format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
     )
-    return replace(pilot, notes=(*pilot.notes, *provenance.warnings), provenance=provenance)
+    return replace(pilot, notes=sentences(*pilot.notes, *provenance.warnings), provenance=provenance)
 
 
 def _stream(source: str | os.PathLike[str]) -> InputFile | None:
@@ -230,6 +237,13 @@ def _read_stream(file: InputFile, tally: Tally, request: ReadRequest) -> Pilot:
             return _table_pilot(tally, file.name, 1, request)
         with as_path(sniffed, file) as path:
             return _read_format(chosen, [InputFile(name=file.name, path=path)], file.name, tally, request)
+
+
+def _name(source: object) -> str:
+    """The source in a message."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    return f"{len(source)} sources" if isinstance(source, list | tuple) else "the dataframe"
 
 
 def _is_path_list(source: object) -> bool:

@@ -32,6 +32,8 @@ COMPUTED_DIGITS = 15  # of a rate that a program computed and wrote in full
 FLOAT_SLACK = Fraction(1, 2**50)  # what a double loses in a few operations near 1
 SINGLE_SLACK = Fraction(1, 2**23)  # the same of single precision
 MAX_DIGITS = 30
+MAX_EXPONENT = 400  # of a number as a text; floats have less
+MAX_TEXT = 1000
 
 
 class NotARate(ValueError):
@@ -54,7 +56,9 @@ def decimal_of(value: object) -> Decimal | None:
         found = Decimal(value)
     except InvalidOperation:
         return None
-    return found if found.is_finite() else None
+    if not found.is_finite() or abs(found.adjusted()) > MAX_EXPONENT or len(value) > MAX_TEXT:
+        return None  # exact arithmetic with it would take for ever
+    return found
 
 
 def digits_of(value: Decimal) -> int:

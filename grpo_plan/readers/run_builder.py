@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan.errors import sentences
 from grpo_plan.quantities import tool_of
 from grpo_plan.readers.values import MISSING_WORDS
 from grpo_plan.run_log import RunLog
@@ -172,7 +173,7 @@ class RunBuilder:
             tool=tool or tool_of(self._train),
             config=dict(self.config),
             dropped={reason: count for reason, count in dropped.items() if count},
-            notes=tuple(dict.fromkeys(notes)),
+            notes=sentences(*notes),
             **more,
         )
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from grpo_plan._validate import as_count
-from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError
+from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError, sentences
 from grpo_plan.group_log import GroupLog
 from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.discovery import Found, SeveralFormatsError, discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.formats.metrics import read_metrics
 from grpo_plan.readers.groups_reader import read_groups
+from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.registry import TABLE
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.run_builder import NO_STEP, with_config
@@ -73,6 +74,11 @@ def read_run(
     if config is not None and not isinstance(config, Mapping):
         raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
     request = replace(request, runs=_names(run), config=dict(config or {}))
+    with one_error(os.fspath(source) if isinstance(source, str | os.PathLike) else f"{len(source)} sources"):
+        return _read(source, request, size, groups)
+
+
+def _read(source: Source, request: ReadRequest, size: int | None, groups: bool) -> RunLog:
     log, found = load_run(source, request)
     log = with_config(log, request.config)
     if size is not None:
@@ -88,12 +94,18 @@ def read_run(
         )
     if not log.metrics and log.groups is None:
         raise PilotFormatError(
-            f"{log.source}: holds no metrics of training. Give the log of a trainer (grpo-plan formats lists them)."
+            f"{log.source}: holds no metrics of training{_left_out(log)}. Give the log of a trainer (grpo-plan formats "
+            "lists them)."
         )
     if found is not None and found.beside:
         also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
-        log = replace(log, notes=(*log.notes, f"Also there, and not read: {also}."))
-    return log
+        log = replace(log, notes=sentences(*log.notes, f"Also there, and not read: {also}."))
+    return log if found is None or not found.notes else replace(log, notes=sentences(*log.notes, *found.notes))
+
+
+def _left_out(log: RunLog) -> str:
+    said = ", ".join(f"{reason.replace('_', ' ')}: {count:,}" for reason, count in log.dropped.items())
+    return f" ({said})" if said else ""
 
 
 def load_run(source: Source, request: ReadRequest) -> tuple[RunLog, Found | None]:

@@ -14,6 +14,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.run_builder import RunBuilder, flat
+from grpo_plan.readers.tables import engine_errors
 
 MAX_LOG_BYTES = 1 << 30
 BACKUP = re.compile(r"(.+)\.pre_resume_(\d+)$")  # what a resumed run of tinker-cookbook keeps of its old log
@@ -31,13 +32,8 @@ def rows_of(file: InputFile, request: ReadRequest, builder: RunBuilder) -> list[
             import polars as pl
 
             read = {"parquet": pl.read_parquet, "arrow": pl.read_ipc, "arrow-stream": pl.read_ipc_stream}[sniffed.kind]
-            with as_path(sniffed, file) as path:
-                try:
-                    found: list[Any] = read(path).to_dicts()
-                except (pl.exceptions.PolarsError, OSError) as error:
-                    raise PilotFormatError(
-                        f"{file.name}: cannot be read ({str(error)[:80]}). Is it complete?"
-                    ) from None
+            with as_path(sniffed, file) as path, engine_errors(file.name, sniffed.kind):
+                found: list[Any] = read(path).to_dicts()
         else:
             data = sniffed.stream.read(MAX_LOG_BYTES + 1)
             if len(data) > MAX_LOG_BYTES:
@@ -46,7 +42,10 @@ def rows_of(file: InputFile, request: ReadRequest, builder: RunBuilder) -> list[
                 request.progress(len(data))
             text = data.decode("utf-8-sig")
             if sniffed.kind == "csv":
-                found = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=sniffed.separator))
+                try:
+                    found = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=sniffed.separator))
+                except csv.Error as error:
+                    raise PilotFormatError(f"{file.name}: cannot be read as CSV ({error}). Check its quotes.") from None
             else:
                 found = json_values(text, file.name, request, builder)
     rows = [dict(flat({str(k): v for k, v in item.items()})) for item in found if isinstance(item, dict)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grpo_plan.errors import PilotFormatError
+from grpo_plan.errors import PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.columns import ColumnMap
@@ -18,12 +19,12 @@ from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.values import (
     NotAReward,
     distinct,
+    is_whole,
     matches,
     number_of,
-    numbers_of,
     rewards_of,
     shown,
-    text_of,
+    text_series,
     texts_of,
 )
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
 BROKEN_LINES = ("malformed_line", "truncated_last_line")  # counted where lines are read, before they are rows
-SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart; no text uses it
+SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart
+ESCAPED = "\\x1f"  # how it is written in a prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +82,8 @@ class RolloutSink:
         if not size:
             return
         self.rows += size
+        if "step" in columns:
+            columns = {**columns, "step": _steps(columns["step"], place)}
         kept = self._kept(columns, size)
         if len(kept) < size:
             columns = {name: [values[i] for i in kept] for name, values in columns.items()}
@@ -87,7 +91,7 @@ class RolloutSink:
                 return
         where: Place = place if len(kept) == size else lambda i: place(kept[i])
         if "step" in columns:
-            self.steps |= {int(x) for v in set(columns["step"]) if (x := number_of(v)) is not None}
+            self.steps |= set(columns["step"]) - {None}
         if "group" in columns:
             self.groups = self.groups or GroupTable()
             self.groups.add(columns, where, reward_name)
@@ -99,7 +103,7 @@ class RolloutSink:
         if (self.filtered is not None or self.groups_apart) and "group" in columns:  # dropped were groups
             prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))
             apart = [
-                None if p is None else f"{p}{SEPARATOR}{step}{SEPARATOR}{group}"
+                None if p is None else f"{p.replace(SEPARATOR, ESCAPED)}{SEPARATOR}{step}{SEPARATOR}{group}"
                 for p, step, group in zip(prompts, steps, columns["group"], strict=True)
             ]
             counted, self.tally.observer = counted | {"prompt": apart}, None
@@ -178,8 +182,19 @@ class RolloutSink:
         )
 
 
-def _within(step: float | None, low: int, high: int) -> bool:
-    return step is not None and low <= step <= high
+def _steps(values: Sequence[Any], place: Place) -> list[int | None]:
+    """Training steps as whole numbers of at least 0; None stays.
+
+    Raises:
+        PilotFormatError: A step is something else.
+    """
+    if not set(map(type, values)) <= {int, NoneType}:
+        values = [v if (x := None if isinstance(v, bool) else number_of(v)) is None or x != int(x) else int(x)
+                  for v in values]  # fmt: skip
+    for i, step in enumerate(values):
+        if step is not None and not (is_whole(step) and step >= 0):
+            raise PilotFormatError(f"{place(i)}: step must be a whole number of at least 0; got {shown([repr(step)])}.")
+    return list(values)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -200,13 +215,12 @@ class GroupTable:
                 "pass/fail word (true/false, C/I). Name another with --reward-column."
             ) from None
         rewards = np.where(np.isfinite(rewards), rewards, np.nan)
-        size = len(rewards)
-        steps = np.nan_to_num(numbers_of(columns.get("step", [None] * size)), nan=-1.0).astype(np.int64)
+        steps = columns.get("step", [None] * len(rewards))
         frame = pl.DataFrame(
             {
-                "group": pl.Series([text_of(v) or "" for v in columns["group"]], dtype=pl.String),
-                "step": pl.Series(steps, dtype=pl.Int64),
-                "prompt": pl.Series(texts_of(columns["prompt"]), dtype=pl.String),
+                "group": text_series(columns["group"]).fill_null(""),
+                "step": pl.Series([-1 if s is None else s for s in steps], dtype=pl.Int64),
+                "prompt": text_series(columns["prompt"]),
                 "reward": pl.Series(rewards).fill_nan(None),
             }
         )
@@ -260,5 +274,4 @@ def pilot_of(sink: RolloutSink, name: str) -> Pilot:
         bare[:] = without_groups([str(n) for n in names])
         pilot = replace(pilot, prompt_id=bare)
     provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
-    notes = tuple(dict.fromkeys((*provenance.sentences, *pilot.notes)))
-    return replace(pilot, provenance=provenance, notes=notes)
+    return replace(pilot, provenance=provenance, notes=sentences(*provenance.sentences, *pilot.notes))

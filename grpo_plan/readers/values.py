@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PASS_WORDS = frozenset({"true", "c", "correct", "pass", "passed", "yes", "right", "success"})
 FAIL_WORDS = frozenset({"false", "i", "incorrect", "fail", "failed", "no", "wrong", "failure"})
@@ -16,6 +19,8 @@ WORDS = PASS_WORDS | FAIL_WORDS
 MISSING_WORDS = frozenset({"", "nan", "null", "none", "na", "n/a"})
 MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas
 NUMERIC_TYPES = frozenset({int, float, bool, type(None)})
+MAX_WHOLE = 2**53
+MAX_DIGITS = 15
 RELATIVE_CLOSENESS = 1e-6  # of two numbers compared by --where: float32 columns hold 0.7 as 0.699999988
 
 
@@ -96,11 +101,33 @@ def number_of(value: object) -> float | None:
 
 def numbers_of(values: Sequence[object]) -> NDArray[np.float64]:
     """Plain numbers of a batch, NaN where missing or no number."""
+    numbers = None
     if set(map(type, values)) <= NUMERIC_TYPES:
-        numbers = np.array(values, dtype=np.float64)
-    else:
+        try:
+            numbers = np.array(values, dtype=np.float64)
+        except OverflowError:  # a whole number beyond every float
+            pass
+    if numbers is None:
         numbers = np.array([np.nan if (x := number_of(v)) is None else x for v in values], dtype=np.float64)
     return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number that a float holds exactly, as ids and steps are; a truth value is none.
+
+    >>> is_whole(3), is_whole(True), is_whole(3.0), is_whole(10**20)
+    (True, False, False, False)
+    """
+    return type(value) is int and abs(value) <= MAX_WHOLE
+
+
+def whole_of(text: str) -> int | None:
+    """A text of up to 15 decimal digits as a number, else None.
+
+    >>> whole_of("042"), whole_of("-1"), whole_of("9" * 16), whole_of("\u00b2")
+    (42, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def texts_of(values: Sequence[object]) -> list[str | None]:
@@ -121,17 +148,32 @@ def text_of(value: object) -> str | None:
     if isinstance(value, Mapping | Sequence) or not isinstance(value, int | float | bool):
         try:
             return msgspec.json.encode(value, order="sorted").decode()
-        except (TypeError, UnicodeError, RecursionError, msgspec.MsgspecError):
+        except (TypeError, UnicodeError, RecursionError, OverflowError, msgspec.MsgspecError):
             return str(value)
     return str(value)
 
 
 def from_plain(value: Mapping[str, Any], kind: Any) -> Any:
-    """An object of plain values as a struct; raw fields take it through JSON, where NaN and Infinity become null."""
+    """An object of plain values as a struct; raw fields take it through JSON, where NaN and Infinity become null.
+
+    Raises:
+        msgspec.ValidationError: A field is of another type.
+    """
     try:
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    except (msgspec.ValidationError, UnicodeError):
+        return msgspec.json.decode(msgspec.json.encode(_encodable(value)), type=kind)
+
+
+def _encodable(value: Any) -> Any:
+    """A plain value with what JSON of 64 bits in UTF-8 can hold: no lone surrogates, no larger whole numbers."""
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_encodable(inner) for inner in value]
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "backslashreplace").decode()
+    return str(value) if type(value) is int and not -(2**63) <= value < 2**64 else value
 
 
 def writable(texts: Sequence[str | None]) -> list[str | None]:
@@ -139,18 +181,34 @@ def writable(texts: Sequence[str | None]) -> list[str | None]:
     return [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
 
 
+def text_series(values: Sequence[object]) -> pl.Series:
+    """Texts of a batch as a column of the table engine."""
+    import polars as pl
+
+    texts = texts_of(values)
+    try:
+        return pl.Series(texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        return pl.Series(writable(texts), dtype=pl.String)
+
+
 def list_of(value: object) -> list[Any] | None:
     """A list of rewards, also written as JSON text; None if it is no list."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = msgspec.json.decode(value)
-        except msgspec.MsgspecError:
-            return None
+        value = json_text(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return list(value)
     return None
+
+
+def json_text(text: str) -> Any:
+    """What a text of JSON holds; None if it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 def matches(value: object, wanted: Sequence[str]) -> bool:

@@ -1,8 +1,9 @@
 """Large files on one machine: our reader against the bare engine, each in a process of its own, run in turns.
 
 ``python -m tests.benchmarks.scale [NAME ...]`` writes files of up to 5 GB into a temporary folder (``TMPDIR``), measures,
-and deletes them. A line shows the median seconds of both, our time over the peer's (the median of the ratios of pairs run
-one after the other), and the peak memory of our processes together. Start-up and imports are left out on both sides.
+and deletes them. A line shows the median seconds of both and our time over the peer's (the median of the ratios of pairs run
+one after the other); the same for seconds of all cores together, which hold where a machine is shared; and the peak memory
+of our processes together. Start-up and imports are left out, but for those of our workers.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ OURS = """
 import sys, time, resource
 from grpo_plan.readers import read_pilot
 import polars, msgspec
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 pilot = read_pilot(sys.argv[1])
-took = time.perf_counter() - start
+took, cpu = time.perf_counter() - start, time.process_time() - before
 peak = int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1])
 from grpo_plan.readers.workers import default_workers
-children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(took, (peak + children * (default_workers() if children > 50_000 else 0)) / 1024, pilot.total_rollouts)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+children, cpu = used.ru_maxrss, cpu + used.ru_utime + used.ru_stime
+peak += children * (default_workers() if children > 50_000 else 0)
+print(took, cpu, peak / 1024, pilot.total_rollouts)
 """
 BARE = """
 import sys, time
 import polars as pl
 path = sys.argv[1]
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 kind = path.rsplit(".")[-1]
 if kind == "parquet":
     scan = pl.scan_parquet(path)
@@ -46,9 +49,9 @@ elif kind == "csv":
 else:
     scan = pl.scan_ndjson(path, schema={"prompt_id": pl.String, "reward": pl.Int64})
 counts = scan.group_by("prompt_id").agg(pl.len(), pl.col("reward").sum()).collect(engine="streaming")
-took = time.perf_counter() - start
+took, cpu = time.perf_counter() - start, time.process_time() - before
 peak = int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1])
-print(took, peak / 1024, counts["len"].sum())
+print(took, cpu, peak / 1024, counts["len"].sum())
 """
 DECODE = """
 import sys, time
@@ -56,56 +59,58 @@ import msgspec
 from typing import Any
 row = msgspec.defstruct("Row", [("prompt_id", Any, None), ("reward", Any, None)], gc=False)
 decoder, rows = msgspec.json.Decoder(row), 0
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 with open(sys.argv[1], "rb") as file:
     while block := file.read(1 << 21):
         rows += len(decoder.decode_lines(block + (b"" if block.endswith(b"\\n") else file.readline())))
-print(time.perf_counter() - start, 0, rows)
+print(time.perf_counter() - start, time.process_time() - before, 0, rows)
 """
 PANDAS = """
 import sys, time
 import pandas as pd
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 counts = pd.read_json(sys.argv[1], lines=True).groupby("prompt_id")["reward"].agg(["count", "sum"])
-print(time.perf_counter() - start, 0, counts["count"].sum())
+print(time.perf_counter() - start, time.process_time() - before, 0, counts["count"].sum())
 """
 ARRAY = """
 import sys, time, json
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 with open(sys.argv[1]) as file:
     rows = json.load(file)
-print(time.perf_counter() - start, 0, len(rows))
+print(time.perf_counter() - start, time.process_time() - before, 0, len(rows))
 """
 LINES = """
-import subprocess, sys, time
-start = time.perf_counter()
+import resource, subprocess, sys, time
+start, before = time.perf_counter(), time.process_time()
 done = subprocess.run(["wc", "-l", sys.argv[1]], capture_output=True, text=True, check=True)
-print(time.perf_counter() - start, 0, done.stdout.split()[0])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.perf_counter() - start, used.ru_utime + used.ru_stime, 0, done.stdout.split()[0])
 """
 
 
-def measured(code: str, path: Path) -> tuple[float, float, str]:
-    """Seconds, peak memory in MB and rows of one process."""
+def measured(code: str, path: Path) -> tuple[float, float, float, int]:
+    """Seconds, seconds of all cores, peak memory in MB and rows of one process."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     words = [sys.executable, "-c", code, str(path)]
     done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment)
-    seconds, peak, rows = done.stdout.split()
-    return float(seconds), float(peak), rows
+    seconds, cores, peak, rows = done.stdout.split()
+    return float(seconds), float(cores), float(peak), int(rows)
 
 
 def compare(name: str, path: Path, peers: dict[str, str], runs: int = 3) -> None:
-    """Lines of our reader against each peer."""
+    """A line of our reader against each peer."""
     for peer, code in peers.items():
         measured(code, path)
         pairs = [(measured(OURS, path), measured(code, path)) for _ in range(runs)]
-        assert len({ours[2] for ours, _ in pairs} | {theirs[2] for _, theirs in pairs}) == 1, pairs
-        ours, theirs = (statistics.median(pair[i][0] for pair in pairs) for i in (0, 1))
-        ratio = statistics.median(a[0] / b[0] for a, b in pairs)
-        peak, other = (max(pair[i][1] for pair in pairs) for i in (0, 1))
-        size = path.stat().st_size / 1e9
+        assert len({one[3] for pair in pairs for one in pair}) == 1, pairs
+        (ours, cores), (theirs, other_cores) = (
+            [statistics.median(pair[i][j] for pair in pairs) for j in (0, 1)] for i in (0, 1)
+        )
+        ratios = [statistics.median(ours[j] / theirs[j] for ours, theirs in pairs) for j in (0, 1)]
+        peak, other = (max(pair[i][2] for pair in pairs) for i in (0, 1))
         print(
-            f"{name} | {size:.2f} GB, {int(pairs[0][0][2]):,} rows | {ours:.2f} s, {size / ours:.2f} GB/s | {peer} | "
-            f"{theirs:.2f} s | {ratio:.2f} | {peak:,.0f} MB{f' (peer {other:,.0f} MB)' if other else ''}",
+            f"| {name} | {path.stat().st_size / 1e9:.2f} | {peer} | {ours:.1f} | {theirs:.1f} | {ratios[0]:.2f} | "
+            f"{cores:.1f} | {other_cores:.1f} | {ratios[1]:.2f} | {peak:,.0f} | {f'{other:,.0f}' if other else ''} |",
             flush=True,
         )
 
@@ -173,10 +178,9 @@ def tables(folder: Path) -> None:
     wide = folder / "wide.csv"
     frame = pl.DataFrame({"prompt_id": [f"prompt-{i:07d}" for i in range(1_000_000)], "n": [8] * 1_000_000})
     frame.with_columns(k=pl.Series(rng.integers(0, 9, 1_000_000))).write_csv(wide)
-    took, peak, rows = measured(OURS, wide)
-    print(
-        f"CSV, 1e6 prompts, counts | {wide.stat().st_size / 1e9:.2f} GB, {int(rows):,} rollouts | {took:.2f} s | | | | {peak:,.0f} MB"
-    )
+    took, cores, peak, _ = measured(OURS, wide)
+    size = wide.stat().st_size / 1e9
+    print(f"| CSV, 1e6 prompts, counts | {size:.2f} | | {took:.1f} | | | {cores:.1f} | | | {peak:,.0f} | |", flush=True)
 
 
 def jsonl(folder: Path) -> None:
@@ -209,7 +213,8 @@ MEASUREMENTS: dict[str, Callable[[Path], None]] = {"parquet": parquet, "csv": ta
 
 def main() -> None:
     """Run the named measurements, or all."""
-    print("what | file | ours | peer | its time | ours over peer | peak memory")
+    print("| file | GB | peer | s | its s | ratio | core s | its core s | ratio | peak MB | its MB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or MEASUREMENTS:
         with tempfile.TemporaryDirectory() as folder:
             MEASUREMENTS[name](Path(folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from grpo_plan.readers.counting import Place
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.sink import RolloutSink
-from grpo_plan.readers.values import shown
+from grpo_plan.readers.values import is_whole, shown
 
 OPTIONS = {
     "prompt": "--prompt-column",
@@ -140,6 +141,11 @@ def usable(batch: Batch, sink: RolloutSink, fault: Callable[[int], str | None]) 
     return batch.only(kept)
 
 
+def not_whole(name: str, value: object) -> str | None:
+    """The fault of a value that must be a whole number of at least 0; None if it is one."""
+    return None if is_whole(value) and value >= 0 else f"{name} must be a whole number; got {shown([repr(value)])}"  # type: ignore[operator]
+
+
 def asked(sink: RolloutSink, fields: Iterable[str], where: str, *, groups_known: bool = True) -> dict[str, str]:
     """Name in the sink to the field of the rows that the user named for it.
 
@@ -191,14 +197,9 @@ def rewards(batch: Batch, weights: Mapping[str, float]) -> list[Any]:
         return batch.fields[next(iter(weights))]
     columns = {name: batch.fields[name] for name in weights}
     return [
-        summed({name: values[i] for name, values in columns.items()}, weights, _place(batch, columns, i))
+        summed({name: values[i] for name, values in columns.items()}, weights, partial(batch.place, i))
         for i in range(batch.size)
     ]
-
-
-def _place(batch: Batch, columns: Mapping[str, Sequence[Any]], i: int) -> str:
-    plain = all(isinstance(values[i], int | float | None) for values in columns.values())
-    return "" if plain else batch.place(i)  # naming a place may read the file again
 
 
 def reward_name(weights: Mapping[str, float]) -> str:

@@ -111,6 +111,11 @@ def combined(batch: LoggedBatch, weights: Mapping[str, float]) -> NDArray[np.flo
         return np.where(np.isnan(values).all(axis=0), np.nan, np.nansum(values, axis=0))
 
 
+def finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values with NaN for what is infinite: such a reward counts as not scored."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
 def compare_with_advantages(
     run: LoggedRun, portions: Sequence[tuple[Portion, int]], rewards: Sequence[str], sink: RolloutSink
 ) -> None:
@@ -122,7 +127,7 @@ def compare_with_advantages(
         advantage = portion.advantage
         if advantage is None:
             continue
-        values = combined(portion.batch, weights)[portion.start : portion.stop]
+        values = finite(combined(portion.batch, weights))[portion.start : portion.stop]
         groups, blocks = values.reshape(-1, size), advantage.reshape(-1, size)
         scored = ~np.isnan(groups)
         span = np.where(scored, groups, -np.inf).max(axis=1) - np.where(scored, groups, np.inf).min(axis=1)

@@ -14,6 +14,7 @@ from grpo_plan.readers.formats._log_groups import (
     add_portions,
     combined,
     compare_with_advantages,
+    finite,
     group_size,
     whole_groups,
 )
@@ -65,7 +66,7 @@ def add_runs(
 def _rewards_by_group(portion: Portion, size: int, rewards: Sequence[str], sink: RolloutSink) -> NDArray[np.float64]:
     """Sum of the rewards, shape (groups, size)."""
     weights = {name: sink.request.reward_weights.get(name, 1.0) for name in rewards}
-    return combined(portion.batch, weights)[portion.start : portion.stop].reshape(-1, size)
+    return finite(combined(portion.batch, weights))[portion.start : portion.stop].reshape(-1, size)
 
 
 def _sized(
@@ -126,6 +127,12 @@ def reward_names(run: LoggedRun, sink: RolloutSink) -> list[str]:
                 else "all columns of numbers; log_extra adds such"
             )
             sink.note(f"{run.name}: taken as reward functions: {', '.join(found)} ({how}); no log names them.")
+    if lost := [name for name in run.facts.rewards if name not in columns]:
+        sink.note(
+            f"{run.name}: {run.facts.log or 'the log'} names rewards that no table has as numbers: {', '.join(lost)}."
+        )
+    if not found:
+        raise PilotFormatError(f"{run.name}: holds no column of rewards. Name one with --reward-column.")
     if others := [c for c in floats if c not in found]:
         sink.note(f"{run.name}: columns that are no rewards: {', '.join(others)}.")
     for batch in run.batches:
@@ -150,7 +157,7 @@ def _explains(batch: LoggedBatch, weights: Mapping[str, float]) -> bool:
     if batch.advantage is None or any(name not in batch.rewards for name in weights):
         return False
     ends = np.flatnonzero(np.append(batch.keys[1:] != batch.keys[:-1], True)) + 1
-    total = combined(batch, weights)
+    total = finite(combined(batch, weights))
     for rewards, advantages in zip(np.split(total, ends[:-1]), np.split(batch.advantage, ends[:-1]), strict=True):
         known = ~np.isnan(rewards) & ~np.isnan(advantages)
         r, a = rewards[known], advantages[known]

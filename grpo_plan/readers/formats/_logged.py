@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.formats._run_facts import RunFacts
 from grpo_plan.readers.sink import RolloutSink
-from grpo_plan.readers.values import NotAReward, rewards_of, shown, text_of
+from grpo_plan.readers.values import NotAReward, rewards_of, shown, text_of, text_series
 
 if TYPE_CHECKING:
     import polars as pl
@@ -194,7 +194,7 @@ def frame_of_lists(
 
     out: dict[str, pl.Series] = {}
     for column in ("prompt", "completion"):
-        out[column] = pl.Series([text_of(v) for v in columns[column]], dtype=pl.String)
+        out[column] = text_series(columns[column])
     for column in ("step", *rewards, *(["advantage"] if "advantage" in columns else [])):
         try:
             values = rewards_of(columns[column])

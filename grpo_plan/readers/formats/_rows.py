@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from grpo_plan.errors import PilotFormatError
@@ -79,11 +79,11 @@ def chosen_reward(names: Sequence[str], sink: RolloutSink, where: str) -> Mappin
     )
 
 
-def summed(values: Mapping[str, Any], weights: Mapping[str, float], where: str) -> float | None:
-    """Weighted sum of the rewards that are there; None if none is (failed scoring).
+def summed(values: Mapping[str, Any], weights: Mapping[str, float], where: Callable[[], str]) -> float | None:
+    """Weighted sum of the rewards that are there; None if none is (failed scoring). ``where`` names the place.
 
     Raises:
-        PilotFormatError: A reward is no number.
+        PilotFormatError: A reward is no number, or the sum is none.
     """
     total, seen = 0.0, False
     for name, weight in weights.items():
@@ -92,6 +92,8 @@ def summed(values: Mapping[str, Any], weights: Mapping[str, float], where: str) 
             continue
         number = number_of(value)
         if number is None:
-            raise PilotFormatError(f"{where}: {name} is {shown([value])}, which is no reward. Choose another.")
+            raise PilotFormatError(f"{where()}: {name} is {shown([value])}, which is no reward. Choose another.")
         total, seen = total + weight * number, True
+    if total - total != 0.0:
+        raise PilotFormatError(f"{where()}: the weighted sum of {', '.join(weights)} is {total}, which is no reward.")
     return total if seen else None

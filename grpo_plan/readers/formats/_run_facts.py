@@ -13,7 +13,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import document
 from grpo_plan.readers.sink import RolloutSink
-from grpo_plan.readers.values import number_of
+from grpo_plan.readers.values import number_of, whole_of
 
 CONFIGS = ("run_config.json", "training_args.json", "grpo_config.json", "args.json")
 REWARD_KEY = re.compile(r"^(?:train/)?rewards/(.+)/mean$")
@@ -142,8 +142,7 @@ def _lines(path: Path) -> list[Any]:
 
 
 def _number(name: str) -> int | None:
-    text = name.rpartition("-")[2]
-    return int(text) if text.isdigit() else None
+    return whole_of(name.rpartition("-")[2])
 
 
 def _step(entry: Mapping[str, Any]) -> int | None:

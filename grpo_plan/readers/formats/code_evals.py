@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -53,17 +53,27 @@ def _read_human_eval(files: Sequence[InputFile], request: ReadRequest, sink: Rol
 
 
 def _looks_like_evalplus(candidate: Candidate) -> bool:
-    if candidate.kind not in ("json", "jsonl") or len(candidate.rows) != 1:
-        return False
-    tasks = candidate.rows[0].get("eval")
+    return candidate.kind in ("json", "jsonl") and len(candidate.rows) == 1 and _is_evalplus(candidate.rows[0])
+
+
+def _is_evalplus(whole: Any) -> bool:
+    tasks = whole.get("eval") if isinstance(whole, dict) else None
     if not isinstance(tasks, dict) or not tasks:
         return False
     return all(isinstance(a, list) and all(isinstance(x, dict) and BASE in x for x in a) for a in tasks.values())
 
 
+def _checked(file: InputFile, is_of: Callable[[Any], bool], tool: str) -> dict[str, Any]:
+    """A document, of the tool that the first of the files is of."""
+    whole = document(file)
+    if not is_of(whole):
+        raise PilotFormatError(f"{file.name}: holds no results of {tool}. Is it damaged? Else leave it out.")
+    return whole  # type: ignore[no-any-return]
+
+
 def _read_evalplus(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     for file in distinct(files, sink):
-        tasks: Mapping[str, Any] = document(file)["eval"]
+        tasks: Mapping[str, Any] = _checked(file, _is_evalplus, "EvalPlus")["eval"]
         entries = [(str(task), answer) for task, answers in tasks.items() for answer in answers]
         names = [name for name in (BASE, PLUS) if any(_status(answer, name) is not None for _, answer in entries)]
         weights = chosen_reward(names, sink, file.name)
@@ -94,9 +104,11 @@ def _passed(answer: Any, name: str) -> bool | None:
 
 
 def _looks_like_evalchemy(candidate: Candidate) -> bool:
-    if candidate.kind not in ("json", "jsonl") or len(candidate.rows) != 1:
-        return False
-    results = candidate.rows[0].get("results")
+    return candidate.kind in ("json", "jsonl") and len(candidate.rows) == 1 and _is_evalchemy(candidate.rows[0])
+
+
+def _is_evalchemy(whole: Any) -> bool:
+    results = whole.get("results") if isinstance(whole, dict) else None
     return isinstance(results, dict) and any(_examples(task) for task in results.values())
 
 
@@ -110,7 +122,7 @@ def _examples(task: Any) -> list[Any]:
 
 def _read_evalchemy(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     for file in distinct(files, sink):
-        whole = document(file)
+        whole = _checked(file, _is_evalchemy, "evalchemy")
         model = whole.get("model_name")
         for name, task in whole["results"].items():
             examples = _examples(task)

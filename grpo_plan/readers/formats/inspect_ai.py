@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from grpo_plan.readers.formats._rows import MAX_DOCUMENT_BYTES, chosen_reward, s
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
-from grpo_plan.readers.values import number_of, text_of
+from grpo_plan.readers.values import number_of, text_of, whole_of
 
 START, HEADER, SUMMARIES, JOURNAL = "_journal/start.json", "header.json", "summaries.json", "_journal/summaries/"
 GRADES = {"P": 0.5, "N": 0.0}  # partly right, and no answer; C and I are words of pass and fail
@@ -114,8 +117,12 @@ def _add(log: _Log, name: str, reading: _Reading) -> None:
         "prompt": [text_of(sample.id) for sample in samples],
         "group": [f"{run} {text_of(sample.id)}" for sample in samples],
         "reward": [
-            None if bad else flat.get(only) if only is not None else summed(flat, weights, name)
-            for bad, flat in zip(failed, scores, strict=True)
+            None
+            if bad
+            else flat.get(only)
+            if only is not None
+            else summed(flat, weights, partial(_place, name, sample))
+            for bad, flat, sample in zip(failed, scores, samples, strict=True)
         ],
         "stratum": [text_of(about.get("task"))] * len(samples),
         "policy": [model] * len(samples),
@@ -192,7 +199,7 @@ def _is_cut(sample: _Sample, tokens: Any, limit: Any) -> bool:
     if sample.limit is not None:
         return True
     if sample.output is not None:
-        return any(choice.stop_reason in CUT for choice in sample.output.choices or [])
+        return any(isinstance(c.stop_reason, str) and c.stop_reason in CUT for c in sample.output.choices or [])
     most, used = number_of(limit), number_of(tokens)
     return most is not None and used is not None and used >= most
 
@@ -232,10 +239,15 @@ def _from_archive(path: Path, name: str) -> _Log:
     try:
         with zipfile.ZipFile(path) as archive:
             members = set(archive.namelist())
-            header = archive.read(HEADER if HEADER in members else START)
+            header = _member(archive, HEADER if HEADER in members else START, name)
             parts = [SUMMARIES] if SUMMARIES in members else _journal(members)
-            samples = [archive.read(part) for part in parts]
-    except (zipfile.BadZipFile, zstd.ZstdError, EOFError, OSError, KeyError, ValueError, NotImplementedError) as error:
+            if not parts:
+                raise PilotFormatError(f"{name}: holds no summaries of its samples. Is it complete?")
+            samples = [_member(archive, part, name) for part in parts]
+    except PilotFormatError:
+        raise
+    except (zipfile.BadZipFile, zstd.ZstdError, zlib.error, struct.error, EOFError, OSError, LookupError, ValueError,
+            RuntimeError) as error:  # fmt: skip
         raise PilotFormatError(f"{name}: is a damaged Inspect archive ({error}). Is it complete?") from None
     log: _Log = _decoded(header, _Log, name)
     log.samples = [sample for part in samples for sample in _decoded(part, list[_Sample], name)]
@@ -243,9 +255,20 @@ def _from_archive(path: Path, name: str) -> _Log:
     return log
 
 
+def _member(archive: Any, member: str, name: str) -> bytes:
+    """The bytes of a member, which may not inflate without limit."""
+    data, told = b"", archive.getinfo(member).file_size
+    if told <= MAX_DOCUMENT_BYTES:
+        with archive.open(member) as stream:
+            data = stream.read(MAX_DOCUMENT_BYTES + 1)  # it may hold more than it says
+    if max(told, len(data)) > MAX_DOCUMENT_BYTES:
+        raise PilotFormatError(f"{name}: its member {member} takes more than 1 GB. Is it an Inspect log?")
+    return data
+
+
 def _journal(members: set[str]) -> list[str]:
-    parts = [m for m in members if m.startswith(JOURNAL) and m.removeprefix(JOURNAL).split(".")[0].isdigit()]
-    return sorted(parts, key=lambda m: int(m.removeprefix(JOURNAL).split(".")[0]))
+    numbers = {m: whole_of(m.removeprefix(JOURNAL).split(".")[0]) for m in members if m.startswith(JOURNAL)}
+    return [m for _, m in sorted((number, m) for m, number in numbers.items() if number is not None)]
 
 
 def _decoded(data: bytes, kind: Any, name: str) -> Any:

@@ -14,14 +14,14 @@ from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.tables import engine_errors
-from grpo_plan.readers.values import shown, text_of
+from grpo_plan.readers.values import shown, text_of, whole_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = ("doc", "model_response", "metric")
 BATCH_ROWS = 50_000
-SETTINGS = re.compile(r"(?:^|[:&,])\s*([kn])=(\d+)")
+SETTINGS = re.compile(r"(?:^|[:&,])\s*([kn])=(\d{1,9})")
 NAME = re.compile(r"^details_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.:-]+\.parquet")
 
 
@@ -38,7 +38,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         with open_sniffed(file) as sniffed, as_path(sniffed, file) as path, engine_errors(file.name, sniffed.kind):
             import polars as pl
 
-            frame = pl.scan_parquet(path, glob=False).select(COLUMNS)
+            frame = pl.scan_parquet(path, glob=False)
             _add(frame, file, request, sink)
 
 
@@ -46,6 +46,10 @@ def _add(frame: pl.LazyFrame, file: InputFile, request: ReadRequest, sink: Rollo
     import polars as pl
 
     schema = frame.collect_schema()
+    for column in COLUMNS:
+        if not isinstance(schema.get(column), pl.Struct):
+            kind = schema.get(column, "not there")
+            raise PilotFormatError(f"{file.name}: column {column} must hold records; it is {kind}. Of lighteval?")
     metrics = [f.name for f in schema["metric"].fields]  # type: ignore[attr-defined]
     doc = {f.name for f in schema["doc"].fields}  # type: ignore[attr-defined]
     texts = {f.name for f in schema["model_response"].fields}  # type: ignore[attr-defined]
@@ -90,10 +94,10 @@ def counted(metric: str) -> tuple[int | None, str]:
     """
     name, settings = metric.partition(":")[0].lower(), {key: int(v) for key, v in SETTINGS.findall(metric)}
     if name.startswith("avg@"):
-        n = settings.get("n") or (int(name[4:]) if name[4:].isdigit() else None) or settings.get("k")
+        n = settings.get("n") or whole_of(name[4:]) or settings.get("k")
         return n, "" if n else "does not say over how many answers it is the mean"
     if name.startswith("pass@"):
-        k = settings.get("k") or (int(name[5:]) if name[5:].isdigit() else None)
+        k = settings.get("k") or whole_of(name[5:])
         if k == 1 and settings.get("n"):
             return settings["n"], ""
         return None, f"is the chance that one of {k or 'k'} answers is right, which only bounds how many are"

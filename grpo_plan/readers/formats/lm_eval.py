@@ -18,10 +18,10 @@ from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
-from grpo_plan.readers.values import list_of, number_of, shown, text_of
+from grpo_plan.readers.values import from_plain, list_of, number_of, shown, text_of
 
 NAME = re.compile(r"^samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
-AVERAGE = re.compile(r"(?:^|_)(?:avg|mean|average)(?:[@_]|_at_|$)(?:at_|n_)?(\d+)?", re.IGNORECASE)
+AVERAGE = re.compile(r"(?:^|_)(?:avg|mean|average)(?:[@_]|_at_|$)(?:at_|n_)?(\d{1,9})?", re.IGNORECASE)
 NOT_AVERAGE = re.compile(r"pass(@|_at_)|maj|vote|cons|best|any|max", re.IGNORECASE)
 ENOUGH = 8  # documents whose mean is 0 or 1, and none between
 MAX_RESULTS_BYTES = 64 << 20
@@ -59,7 +59,7 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
     usable: dict[str, None] = {}
     several, between, metric = 0, False, None
     for batch in json_rows(file, dict, sink):
-        rows = [msgspec.convert(row, _Row) for row in batch.rows]
+        rows = [from_plain(row, _Row) for row in batch.rows]
         filters |= dict.fromkeys(text_of(row.filter) or "none" for row in rows)
         usable |= dict.fromkeys(text_of(row.filter) or "none" for row in rows if _scores_all(row))
         if len(filters) > 1 and wanted is None and usable:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.candidates import damaged_text
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.run_builder import RunBuilder, as_step
@@ -73,11 +74,13 @@ def _opened(file: InputFile) -> Iterator[sqlite3.Connection]:
     mode = "ro"
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode=ro", uri=True)) as trial:
+            trial.text_factory = damaged_text
             trial.execute("SELECT 1 FROM metrics LIMIT 1")
     except sqlite3.OperationalError:
         mode = "ro&immutable=1"  # a log of writes beside it that cannot be opened: its last rows are not read
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode={mode}", uri=True)) as base:
+            base.text_factory = damaged_text
             yield base
     except sqlite3.Error as error:
         raise PilotFormatError(

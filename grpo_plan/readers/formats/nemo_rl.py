@@ -21,6 +21,7 @@ from grpo_plan.readers.formats._dumps import (
     batches,
     distinct,
     labelled,
+    not_whole,
     peek,
     reward_name,
     reward_weights,
@@ -117,7 +118,7 @@ def _whole(file: InputFile, seen: Mapping[str, Sequence[Any]], wanted: Sequence[
 
 def _fault(fields: Mapping[str, Sequence[Any]], seen_idx: set[int], reward: str, i: int) -> str | None:
     idx, value = fields["idx"][i], fields[reward][i]
-    if not isinstance(idx, int) or idx < 0:
+    if not_whole("idx", idx):
         return f"idx must be the number of the row; got {shown([idx])}"
     if not isinstance(value, list) or len(value) != 1:
         return f"{reward} must be a list of one reward; got {shown([value])}"

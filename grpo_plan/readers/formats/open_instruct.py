@@ -20,6 +20,7 @@ from grpo_plan.readers.formats._dumps import (
     asked,
     batches,
     distinct,
+    not_whole,
     note_cut_off,
     peek,
     reward_name,
@@ -121,8 +122,8 @@ class _Numbered:
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
     for name in ("step", "prompt_idx"):
-        if not isinstance(fields[name][i], int):
-            return f"{name} must be a whole number; got {shown([fields[name][i]])}"
+        if why := not_whole(name, fields[name][i]):
+            return why
     if not bytes(fields["prompt_tokens"][i]).startswith(b"["):
         return f"prompt_tokens must be a list; got {shown([bytes(fields['prompt_tokens'][i]).decode() or None])}"
     return None

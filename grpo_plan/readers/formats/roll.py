@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._dumps import (
     Batch,
@@ -27,7 +25,7 @@ from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
-from grpo_plan.readers.values import number_of, shown, text_of
+from grpo_plan.readers.values import json_text, number_of, shown, text_of
 
 NEEDED = ("global_step", "responses", "scores")
 NAMES = ("id", "prompt")
@@ -120,10 +118,7 @@ def _temperatures(parameters: Sequence[Any]) -> list[float | None]:
 
 def _temperature(value: object) -> float | None:
     if isinstance(value, str):
-        try:
-            value = msgspec.json.decode(value)
-        except msgspec.MsgspecError:
-            return None
+        value = json_text(value)
     if not isinstance(value, Mapping):
         return None
     inner = value.get("generation_config")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from grpo_plan.readers.formats._dumps import (
     distinct,
     labelled,
     many,
+    not_whole,
     note_cut_off,
     reward_name,
     reward_weights,
@@ -49,7 +51,7 @@ def _is_dump(candidate: Candidate) -> bool:
     try:
         with zipfile.ZipFile(candidate.file.path) as archive, archive.open(pickles[0]) as member:
             head = member.read(PEEK_BYTES)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError):
+    except Exception:  # on a damaged archive its reader raises what it likes
         return False
     return all(mark in head for mark in MARKS)
 
@@ -76,7 +78,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
             sink.drop(f"{status}_rollouts", sound.fields["status"].count(status))
         stopped = [status == "truncated" for status in batch.fields["status"]]
         cut += sum(stopped)
-        removed += sum(map(bool, batch.fields["remove_sample"]))
+        removed += sum(isinstance(r, int) and bool(r) for r in batch.fields["remove_sample"])
         weights, batch = _with_rewards(batch, sink)
         prompts = [text_of(prompt) for prompt in batch.fields["prompt"]]
         own: dict[str, Sequence[Any]] = {
@@ -102,11 +104,15 @@ def _place(file: InputFile, i: int) -> str:
 
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
-    group, reward = fields["group_index"][i], fields["reward"][i]
-    if group is not None and not isinstance(group, int):
-        return f"group_index must be a whole number; got {shown([group])}"
-    if isinstance(reward, list | str):
+    group, prompt, reward = (fields[name][i] for name in ("group_index", "prompt", "reward"))
+    if group is not None and (why := not_whole("group_index", group)):
+        return why
+    if not isinstance(prompt, str | list | dict | None):
+        return f"prompt must be a text or messages; got {shown([prompt])}"
+    if not isinstance(reward, int | float | dict | None):
         return f"reward must be a number, an object of numbers or nothing; got {shown([reward])}"
+    if not isinstance(fields["status"][i], str | None):
+        return f"status must be a word; got {shown([fields['status'][i]])}"
     return None
 
 
@@ -151,21 +157,44 @@ def _load(file: InputFile) -> tuple[int | None, list[dict[str, Any]]]:
             "pip install 'grpo-plan[torch]'."
         ) from None
     try:
-        data = torch.load(file.path, map_location="cpu", weights_only=True)
+        _refuse_inflated(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = torch.load(file.path, map_location="cpu", weights_only=True)
+    except PilotFormatError:
+        raise
     except pickle.UnpicklingError as error:
         needs = re.search(r"GLOBAL ([\w.]+)", str(error))
         raise PilotFormatError(
             f"{file.name}: holds more than plain data{f' ({needs[1]})' if needs else ''}. It is not loaded, since "
             "loading such a file can run any code in it. Write prompt, group_index and reward of its samples as JSONL."
         ) from None
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except Exception as error:  # a damaged pickle can make the loader fail in any way
         reason = str(error).partition("\n")[0][:80]
         raise PilotFormatError(f"{file.name}: cannot be loaded by torch ({reason}). Is it complete?") from None
     samples = data.get("samples") if isinstance(data, dict) else None
     if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
         raise PilotFormatError(f"{file.name}: holds no list of samples. Is it rollout data of slime?")
     step = data.get("rollout_id")
-    return step if isinstance(step, int) else None, samples
+    if step is not None and (why := not_whole("rollout_id", step)):
+        raise PilotFormatError(f"{file.name}: {why}. Is it rollout data of slime?")
+    return step, [{str(name): value for name, value in sample.items()} for sample in samples]
+
+
+def _refuse_inflated(file: InputFile) -> None:
+    """Refuse a file whose members are compressed: torch never does that, and a small one may inflate without limit."""
+    import zipfile
+
+    if file.path is None or not zipfile.is_zipfile(file.path):
+        return  # what torch says of it
+    with zipfile.ZipFile(file.path) as archive:
+        if any(
+            info.compress_type != zipfile.ZIP_STORED or info.file_size > info.compress_size
+            for info in archive.infolist()
+        ):
+            raise PilotFormatError(
+                f"{file.name}: holds compressed members, which torch does not write. It is not loaded."
+            )
 
 
 FORMATS = (

@@ -17,6 +17,7 @@ from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.values import is_missing, list_of, number_of
 
 TABLES = ("jsonl", "json-array", "csv", "parquet", "arrow")
+ALMOST_ALL = 0.9  # of values must fit where only many together tell
 FAILED_OF = 16  # rollouts behind Skywork's model_difficulty
 
 
@@ -86,13 +87,10 @@ def _is_synthetic_2(candidate: Candidate) -> bool:
 def _is_lime_difficulty(candidate: Candidate) -> bool:
     if candidate.kind not in TABLES or not candidate.has("problem", "difficulty"):
         return False
-    numbers = [number_of(v) for v in first_values(candidate, "difficulty")]
-    fractions = {n for n in numbers if n is not None and n != int(n)}
-    return len(fractions) > 1 and _all(
-        candidate,
-        "difficulty",
-        partial(_percent_of_128, digits=COMPUTED_DIGITS),  # levels such as 5.5 come near too
-    )
+    values = [v for v in first_values(candidate, "difficulty") if not is_missing(v)]
+    fits = [v for v in values if _percent_of_128(v, digits=COMPUTED_DIGITS)]  # levels such as 5.5 come near too
+    fractions = {n for v in fits if (n := number_of(v)) is not None and n != int(n)}
+    return len(fractions) > 1 and len(fits) > ALMOST_ALL * len(values)
 
 
 def _is_lime_solved(candidate: Candidate) -> bool:

@@ -14,12 +14,12 @@ from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._columns import Columns, column_batches, first_values
 from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import chosen_reward
-from grpo_plan.readers.rates import NotARate, RateColumn, RateReading, reading_of
+from grpo_plan.readers.rates import NotARate, RateColumn, RateReading, decimal_of, reading_of
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.values import is_missing, number_of, shown, text_of
 
-FRACTION = re.compile(r"^\s*(\d+)\s*/\s*(\d+)\s*$")
+FRACTION = re.compile(r"^\s*(\d{1,9})\s*/\s*(\d{1,9})\s*$")
 PROMPTS = ("problem", "question", "prompt", "problem_id")
 STRATA = ("data_source", "source", "task_type", "problem_source", "domain", "topic")
 RATE, FAILS, FAIL_PERCENT, PERCENT, RATIO = "rate", "fails", "fail-percent", "percent", "ratio"
@@ -87,7 +87,7 @@ SETS = {
         model=lambda name: name.removeprefix("solve_rate_"),
     ),
     "intellect-3": RateSet(
-        columns=_matching(r"avg@\d+_.+"), rollouts=lambda name: int(name[4:].partition("_")[0]),
+        columns=_matching(r"avg@\d{1,9}_.+"), rollouts=lambda name: int(name[4:].partition("_")[0]),
         model=lambda name: name.partition("_")[2],
     ),
     "synthetic-2": RateSet(
@@ -217,6 +217,8 @@ def _columns_of(files: Sequence[InputFile]) -> dict[str, str]:
 def _chosen(source: RateSet, columns: Mapping[str, str], files: Sequence[InputFile], sink: RolloutSink) -> str:
     """The column (or model) of rates to read: the one named, or the only one."""
     names = list(source.columns(columns))
+    if not names:
+        raise PilotFormatError(f"{files[0].name}: no column of rates. Columns: {shown(list(columns), 20)}.")
     if source.inside is not None:
         from grpo_plan.readers.candidates import look
 
@@ -246,7 +248,10 @@ def _shown_by_rates(files: Sequence[InputFile], column: str, sink: RolloutSink) 
 
     rates, scratch = RateColumn(), RolloutSink(tally=Tally(), request=sink.request, format=sink.format)
     for file in files:
-        for batch, _ in column_batches(file, [column], scratch):
+        for batch, place in column_batches(file, [column], scratch):
+            for i, value in enumerate(batch[column]):
+                if not is_missing(value) and decimal_of(value) is None:
+                    raise PilotFormatError(f"{place(i)}: {column} is {shown([value])}, which is no rate.")
             rates.add(batch[column])
     reading, notes = reading_of(rates, files[0].name, column, fails=False, known_n=False)
     for note in notes:

@@ -18,6 +18,7 @@ from grpo_plan.readers.formats._dumps import (
     batches,
     distinct,
     labelled,
+    not_whole,
     peek,
     reward_name,
     reward_weights,
@@ -83,8 +84,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
 
 def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
     for name in ("iteration", "group_idx"):
-        if not isinstance(fields[name][i], int):
-            return f"{name} must be a whole number; got {shown([fields[name][i]])}"
+        if why := not_whole(name, fields[name][i]):
+            return why
     steps = fields["steps"][i]
     if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
         return f"steps must be a list of objects; got {shown([steps])}"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
-from grpo_plan.readers.values import text_of
+from grpo_plan.readers.values import number_of, shown, text_of
 
 TRUNCATED = frozenset({"max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"})
 PLAIN_AGENT = "agent"  # the name of the only agent of an ordinary environment
@@ -86,7 +88,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         found = STEP.search(path)
         place = {"step": None if found is None else int(found.group(1)), "split": _split_of_path(path)}
         for batch in json_rows(file, _Row, sink):
-            rows = list(_rollouts(batch.rows, reading, place))
+            _choose(batch.rows, reading, file.name)
+            rows = list(_rollouts(batch.rows, reading, place, batch.place))
             if rows:
                 columns = {name: [row[name] for row in rows] for name in rows[0] if name != "at"}
                 if all(v is None for v in columns["split"]):
@@ -131,7 +134,20 @@ def _split_of_path(path: str) -> str | None:
     return None
 
 
-def _rollouts(rows: Sequence[_Row], reading: _Reading, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _choose(rows: Sequence[_Row], reading: _Reading, where: str) -> None:
+    """What to count by, where the user named it, from the rewards of all rows."""
+    request = reading.sink.request
+    if reading.weights is not None or (request.given.get("reward") is None and not request.reward_weights):
+        return
+    traces = (trace for row in rows for trace in (row.traces or [row] if row.traces is not msgspec.UNSET else [row]))
+    names = dict.fromkeys(name for trace in traces for name in trace.rewards or {})
+    if names:
+        reading.weights = chosen_reward(list(names), reading.sink, where)
+
+
+def _rollouts(
+    rows: Sequence[_Row], reading: _Reading, place: Mapping[str, Any], line: Callable[[int], str]
+) -> Iterator[dict[str, Any]]:
     """One row a rollout of a trained agent."""
     for at, row in enumerate(rows):
         identity = text_of(row.id)
@@ -156,7 +172,7 @@ def _rollouts(rows: Sequence[_Row], reading: _Reading, place: Mapping[str, Any])
             reading.truncated += cut
             failed = trace.ok is False or row.ok is False
             reading.failed += failed
-            reward = None if failed else _reward(trace, reading)
+            reward = None if failed else _reward(trace, reading, partial(line, at))
             yield {**common, **_of_agent(trace, common), "reward": reward, "truncated": cut, "at": at}
 
 
@@ -191,7 +207,7 @@ def _of_agent(trace: _Trace, common: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _reward(trace: _Trace, reading: _Reading) -> float | None:
+def _reward(trace: _Trace, reading: _Reading, line: Callable[[], str]) -> float | None:
     """Reward of a trace: the sum of score times weight over what is there, or what the user chose; None if nothing."""
     rewards = trace.rewards or {}
     scores = {name: value.get("score") if isinstance(value, dict) else value for name, value in rewards.items()}
@@ -200,20 +216,31 @@ def _reward(trace: _Trace, reading: _Reading) -> float | None:
     if reading.weights is None and (request.given.get("reward") is not None or request.reward_weights) and scores:
         reading.weights = chosen_reward(list(scores), reading.sink, "verifiers")
     weights: Mapping[str, float] = reading.weights or {
-        name: weight if isinstance(value, dict) and isinstance(weight := value.get("weight", 1.0), int | float) else 1.0
-        for name, value in rewards.items()
+        name: _weight(name, value, line) for name, value in rewards.items()
     }
     if reading.weights is not None and scores and not scores.keys() & weights.keys():
         here = ", ".join(scores)
         reading.lacking[here] = reading.lacking.get(here, 0) + 1
     if any(scores.get(name) is None for name in weights) and any(scores.get(name) is not None for name in weights):
         reading.partly += 1
-    return summed(scores, weights, "verifiers")
+    return summed(scores, weights, line)
+
+
+def _weight(name: str, reward: Any, line: Callable[[], str]) -> float:
+    """Weight of a reward: 1 where it has none."""
+    weight = reward.get("weight", 1.0) if isinstance(reward, dict) else 1.0
+    number = number_of(weight) if isinstance(weight, int | float) and not isinstance(weight, bool) else None
+    if number is None:
+        raise PilotFormatError(
+            f"{line()}: the weight of {name} is {shown([weight])}, no number. Take one reward with --reward-column."
+        )
+    return number
 
 
 def _is_cut(trace: _Trace) -> bool:
     calls = [call for call in trace.calls or [] if not call.error]
-    return trace.stop_condition in TRUNCATED or bool(calls and calls[-1].finish_reason == "length")
+    stopped = trace.stop_condition
+    return (isinstance(stopped, str) and stopped in TRUNCATED) or bool(calls and calls[-1].finish_reason == "length")
 
 
 def _sum_name(names: Mapping[str, None]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def _read_file(file: InputFile, sink: RolloutSink) -> None:
         columns: dict[str, Sequence[Any]] = {
             "prompt": keys,
             "group": [f"{run} {key}" for key in keys],
-            "reward": [_reward(row, weights, file.name) for row in rows],
+            "reward": [_reward(row, weights, partial(batch.place, i)) for i, row in enumerate(rows)],
             "stratum": envs,
             "policy": [about.get("model")] * len(rows),
             "temperature": [number_of(temperature)] * len(rows),
@@ -106,7 +107,7 @@ def _chosen(rows: Sequence[_Row], sink: RolloutSink, where: str) -> Mapping[str,
     return chosen_reward([TOTAL, *names], sink, where)
 
 
-def _reward(row: _Row, weights: Mapping[str, float], where: str) -> Any:
+def _reward(row: _Row, weights: Mapping[str, float], where: Callable[[], str]) -> Any:
     """The reward; None where the rollout ended in an error, whatever its reward says."""
     if row.error not in (None, "", False):
         return None

@@ -15,6 +15,7 @@ from grpo_plan.readers.formats._dumps import (
     asked,
     batches,
     distinct,
+    not_whole,
     note_unequal_groups,
     peek,
     reward_name,
@@ -30,7 +31,7 @@ from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import shown
 
 OWN = ("input", "output", "gts", "score", "step")
-UID = re.compile(r"(.+)_(\d+)_(\d+)", re.DOTALL)  # prompt, session, index
+UID = re.compile(r"(.+)_([0-9]{1,15})_([0-9]{1,15})", re.DOTALL)  # prompt, session, index
 VALIDATION = re.compile(r"(^|[^a-z])(val|valid|validation|eval|evaluation|test)([^a-z]|$)")
 FILTER = "algorithm.filter_groups"
 
@@ -100,6 +101,7 @@ def _sound(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink) -> Ite
     for batch in batches(file, fields, sink):
         found = batch.fields
         plain = set(map(type, found["input"])) <= {str} and set(map(type, found["step"])) <= {int}
+        plain = plain and not any(not_whole("step", step) for step in set(found["step"]))
         if plain and all(isinstance(uid, str) and UID.fullmatch(uid) for uid in found.get("uid", ())):
             yield batch
         else:
@@ -110,11 +112,10 @@ def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
     text, step = fields["input"][i], fields["step"][i]
     if not isinstance(text, str):
         return f"input must be a text; got {shown([text])}"
-    if not isinstance(step, int):
-        return f"step must be a whole number; got {shown([step])}"
-    if "uid" in fields and UID.fullmatch(str(fields["uid"][i])) is None:
-        return f"uid must be prompt_session_index; got {shown([fields['uid'][i]])}"
-    return None
+    uid = fields["uid"][i] if "uid" in fields else None
+    if "uid" in fields and not (isinstance(uid, str) and UID.fullmatch(uid)):
+        return f"uid must be prompt_session_index; got {shown([uid])}"
+    return not_whole("step", step)
 
 
 def _last_outputs(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink) -> Iterator[Batch]:
