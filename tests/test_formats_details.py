@@ -318,3 +318,15 @@ def test_deleted_runs_of_mlflow_are_left_out(tmp_path: Path) -> None:
         )
         base.commit()
     assert gp.read_run(path).metrics["reward"].tolist() == before.metrics["reward"].tolist()
+
+
+def test_few_groups_whose_halves_sum_to_nothing_are_not_split(tmp_path: Path) -> None:
+    """Rewards 1, 0, 1, 0: the advantages of each half sum to 0 too, but not as those of a group of two."""
+    write_table(tmp_path, 1, [row for p in range(3) for row in group(f"q{p}", [1.0, 0.0, 1.0, 0.0])])
+    assert read_groups(tmp_path).provenance.group_size == (4, 4)
+
+
+def test_equal_rollouts_of_two_steps_of_prime_rl_are_no_copies(tmp_path: Path) -> None:
+    for step in (5, 6):
+        write(tmp_path / "rollouts" / f"step_{step}" / "train_rollouts.jsonl", [v0(i, float(i)) for i in (0, 0, 1, 1)])
+    assert gp.read_pilot(tmp_path).total_rollouts == 8
