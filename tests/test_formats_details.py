@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import lzma
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ from tests.test_dumps_tinker import write as write_summaries
 from tests.test_formats_evals import episode, log, sample, v0
 from tests.test_formats_ms_swift import line
 from tests.test_formats_ms_swift import write as write_lines
-from tests.test_formats_real_folders import found, write
+from tests.test_formats_real_folders import DATA, choice, found, saved, write
 from tests.trl_log import group, write_table
 
 
@@ -267,3 +270,63 @@ def test_a_step_logged_again_with_another_value_is_told(tmp_path: Path) -> None:
     assert run.dropped == {"steps_logged_twice": 1}
     assert run.metrics["reward"].tolist() == [0.6, 0.5]
     assert gp.read_run(write(tmp_path / "log.jsonl", [rows[0], rows[0], rows[2]])).dropped == {}
+
+
+def test_a_group_may_span_two_files(tmp_path: Path) -> None:
+    """A shard of open-instruct is full in the middle of a group."""
+    rows = saved(1, (1, 2), (10, 0))
+    for shard, part in enumerate((rows[:1], rows[1:3], rows[3:])):
+        write(tmp_path / f"run_rollouts_{shard:06d}.jsonl", part)
+    groups = read_groups(tmp_path)
+    assert (groups.rollouts.tolist(), groups.dead.tolist()) == ([2, 2], [False, False])
+    assert (groups.reward_min.tolist(), groups.reward_max.tolist()) == ([0, 0], [10, 10])
+
+
+def test_the_mean_over_most_answers_is_read_of_lighteval(tmp_path: Path) -> None:
+    import polars as pl
+
+    metric = {"extractive_match": 1.0, "avg@n:n=4": 0.25, "pass@k:k=1&n=2": 0.5}
+    frame = pl.DataFrame({"doc": [{"query": "q"}], "model_response": [{"text": ["a"] * 4}], "metric": [metric]})
+    frame.write_parquet(tmp_path / "details.parquet")
+    pilot = gp.read_pilot(tmp_path / "details.parquet")
+    assert (pilot.successes.tolist(), pilot.rollouts.tolist()) == ([1], [4])
+
+
+def test_documents_of_lm_eval_are_known_by_their_hash(tmp_path: Path) -> None:
+    rows = [choice(0, "text") | {"doc_hash": name} for name in ("a", "b")]
+    pilot = gp.read_pilot(write(tmp_path / "samples.jsonl", rows))
+    assert sorted(map(str, pilot.prompt_id)) == ["a", "b"]  # type: ignore[arg-type]
+
+
+def test_a_percent_sign_tells_percentages_however_small() -> None:
+    rates = RateColumn()
+    rates.add(["0.5%", "1%", "0%"])
+    reading, _ = reading_of(rates, "file", "rate", fails=False, known_n=True)
+    assert (reading.percent, reading.passes("0.5%", 200)) == (True, 1)
+
+
+def test_deleted_runs_of_mlflow_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    path.write_bytes(lzma.decompress((DATA / "mlflow" / "mlflow.db.xz").read_bytes()))
+    before = gp.read_run(path)
+    with closing(sqlite3.connect(path)) as base:
+        (columns,) = base.execute("SELECT group_concat(name) FROM pragma_table_info('runs')").fetchone()
+        others = columns.replace("run_uuid", "'gone'").replace("lifecycle_stage", "'deleted'")
+        base.execute(f"INSERT INTO runs ({columns}) SELECT {others} FROM runs LIMIT 1")
+        base.execute(
+            "INSERT INTO metrics (key, value, timestamp, run_uuid, step, is_nan) VALUES ('reward', 9, 1, 'gone', 1, 0)"
+        )
+        base.commit()
+    assert gp.read_run(path).metrics["reward"].tolist() == before.metrics["reward"].tolist()
+
+
+def test_few_groups_whose_halves_sum_to_nothing_are_not_split(tmp_path: Path) -> None:
+    """Rewards 1, 0, 1, 0: the advantages of each half sum to 0 too, but not as those of a group of two."""
+    write_table(tmp_path, 1, [row for p in range(3) for row in group(f"q{p}", [1.0, 0.0, 1.0, 0.0])])
+    assert read_groups(tmp_path).provenance.group_size == (4, 4)
+
+
+def test_equal_rollouts_of_two_steps_of_prime_rl_are_no_copies(tmp_path: Path) -> None:
+    for step in (5, 6):
+        write(tmp_path / "rollouts" / f"step_{step}" / "train_rollouts.jsonl", [v0(i, float(i)) for i in (0, 0, 1, 1)])
+    assert gp.read_pilot(tmp_path).total_rollouts == 8
