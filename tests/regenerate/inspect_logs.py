@@ -37,7 +37,6 @@ def run(out: Path) -> None:
     from inspect_ai.solver import generate
 
     @scorer(metrics=[mean()])  # type: ignore[untyped-decorator]
-    @scorer(metrics=[mean()])
     def graded() -> Any:
         async def score(state: Any, target: Any) -> Any:
             text = state.output.completion
