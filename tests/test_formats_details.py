@@ -433,3 +433,51 @@ def test_limits_of_mixed_groups_are_those_of_dead_ones_turned_round() -> None:
     assert mixed.lower is not None
     assert mixed.upper is not None
     assert (mixed.lower.tolist(), mixed.upper.tolist()) == ([0.0, 0.125], [0.0, 1.0])
+
+
+def test_a_setting_of_0_is_no_group_size() -> None:
+    assert RunView(tool=None, size=0, metrics={}, config={"num_generations": 0}).rollouts_per_prompt is None
+
+
+def test_rows_of_other_filters_are_counted(tmp_path: Path) -> None:
+    answers = {"resps": [["a"] * 2], "filtered_resps": [["a"] * 2], "metrics": ["avg_at_2"], "avg_at_2": 0.5}
+    rows = [choice(0, "text") | answers | {"filter": name} for name in ("all", "other")]
+    pilot = gp.read_pilot(write(tmp_path / "samples.jsonl", rows), where={"filter": "all"})
+    assert pilot.dropped == {"rows_of_other_filters": 1}
+    assert pilot.provenance.rows == 2
+
+
+def test_a_log_may_have_four_rows_a_step_and_no_more(tmp_path: Path) -> None:
+    def rows(count: int) -> list[dict[str, Any]]:
+        return [{"step": step, "solve_none/all": 0.1, "solve_all/all": 0.2} for step in range(3) for _ in range(count)]
+
+    for count, name in ((4, "prime-rl-metrics"), (5, None)):
+        path = write(tmp_path / "metrics.jsonl", rows(count))
+        format = discover(path, "run", None).format
+        assert (None if format is None else format.name) == name
+
+
+def test_an_error_names_its_row_though_others_were_left_out(tmp_path: Path) -> None:
+    rows = [
+        {"input": "q", "output": "", "gts": "", "score": score, "step": step, "uid": f"a_{step}{i}_0"}
+        for step, scores in ((1, (0, 1)), (2, (1, 0.5))) for i, score in enumerate(scores)
+    ]  # fmt: skip
+    rows = [{**row, "lang": "de" if row["step"] == 2 else "en"} for row in rows]
+    with pytest.raises(PilotFormatError, match=r"uid a_21_0: score is 0\.5"):
+        gp.read_pilot(write(tmp_path / "1.jsonl", rows), where={"lang": "de"})
+
+
+def test_percentages_of_nemo_rl_are_of_fails_and_of_passes() -> None:
+    columns = {"baseline_reward/pct_0": [25.0], "baseline_reward/pct_1": [50.0]}
+    for name, value in (("all_fail_fraction", 0.25), ("all_pass_fraction", 0.5), ("dead_fraction", 0.75)):
+        quantity = found(name, columns, grpo__use_leave_one_out_baseline=False)
+        assert isinstance(quantity, Quantity)
+        assert quantity.values.tolist() == [value]
+
+
+@pytest.mark.parametrize(("version", "dead"), [("0.9.9", 0.6), ("0.9.10", 0.9), ("0.11.2", 0.9)])
+def test_trap_9_first_and_last_version_that_count_samples(version: str, dead: float) -> None:
+    rate = {"dynamic_filtering_pass_rate": [40.0], "rollout/reward_mean": [0.4]}
+    quantity = found("dead_fraction", rate, group_size=4, openrlhf_version=version)
+    assert isinstance(quantity, Quantity)
+    assert quantity.values[0] == pytest.approx(dead)
