@@ -46,6 +46,17 @@ def refuse_other_policies(parts: Sequence[Provenance]) -> None:
             )
 
 
+def refuse_other_selection(parts: Sequence[Provenance]) -> None:
+    """Raise PilotError where prompts were removed by their count from some pilots only, or other ones from each."""
+    found = {p.removed for p in parts}
+    if len(found) > 1:
+        shown = ", ".join(sorted(name or "none" for name in found))
+        raise PilotError(
+            f"The pilots lack different prompts, removed by their own count ({shown}), so one fit does not hold for "
+            "all. Fit each alone."
+        )
+
+
 def pooled(pilots: Sequence[Rows]) -> dict[str, Any]:
     """Arguments of ``from_counts``: every row of all pilots, those of one prompt added up."""
     k = np.concatenate([p.successes for p in pilots])

@@ -13,7 +13,7 @@ from grpo_plan.provenance import Provenance
 EQUAL_REWARDS = 1e-8  # rewards closer than this are equal, as in TRL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GroupLog:
     """Groups in the order in which they were read; N groups.
 
@@ -40,6 +40,12 @@ class GroupLog:
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+
+    def __repr__(self) -> str:
+        """One line: how many groups, of which steps, and how many are dead."""
+        steps = np.unique(self.step)
+        span = f", steps {steps[0]} to {steps[-1]}" if steps.size and steps[0] >= 0 else ""
+        return f"<GroupLog: {self.groups:,} groups, {self.dead_groups:,} dead{span}>"
 
     @property
     def groups(self) -> int:

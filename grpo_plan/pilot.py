@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grpo_plan._pooling import PER_PROMPT, pooled, refuse_other_policies, summed
+from grpo_plan._pooling import PER_PROMPT, pooled, refuse_other_policies, refuse_other_selection, summed
 from grpo_plan._rows import MAX_ROLLOUTS_PER_PROMPT as MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan._rows import counts_of, labels_of, lengths_of, numbers_of, passes_and_rollouts
 from grpo_plan.errors import PilotError
@@ -242,6 +242,7 @@ class Pilot:
             given = ", ".join(type(p).__name__ for p in pilots) or "nothing"
             raise PilotError(f"Pilot.merge takes one or more pilots, as in Pilot.merge(a, b, c); got {given[:60]}.")
         refuse_other_policies([p.provenance for p in pilots])
+        refuse_other_selection([p.provenance for p in pilots])
         if len({p.is_histogram for p in pilots}) > 1:
             raise PilotError(
                 "Some pilots are histograms and some have a row a prompt, so prompts of both could not be added up. "

@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grpo_plan.errors import sentences
+
+REMOVED = ("all-pass", "all-fail", "dead")  # prompts with n of n passes, with none, or both
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroups:
+    """The groups of a source that were counted, and how many of them are dead.
+
+    Attributes:
+        groups: Groups counted.
+        all_fail: Groups whose scored rollouts all fail, at the pass threshold.
+        all_pass: Groups whose scored rollouts all pass.
+        unscored: Groups without a scored rollout.
+        by_reward: Groups whose full reward, as the trainer compares it, is equal, or that have fewer than two scored
+            rollouts; None where the reader does not know that reward.
+        by_step: Training step, groups and dead groups (by the full reward where it is known) of each step; -1 where
+            the source has no steps.
+    """
+
+    groups: int
+    all_fail: int
+    all_pass: int
+    unscored: int = 0
+    by_reward: int | None = None
+    by_step: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def by_pass(self) -> int:
+        """Dead groups by pass or fail."""
+        return self.all_fail + self.all_pass + self.unscored
+
+    @property
+    def dead(self) -> int:
+        """Dead groups: by the full reward where it is known, else by pass or fail."""
+        return self.by_pass if self.by_reward is None else self.by_reward
+
+    @property
+    def differ(self) -> bool:
+        """Whether pass or fail and the full reward give another number."""
+        return self.by_reward is not None and self.by_reward != self.by_pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +63,10 @@ class Provenance:
         step_count: How many different steps were read.
         policies: Names of the models whose rollouts were read; empty if unknown.
         filtered: Why dead groups are missing from the source, or None if it holds all groups.
+        merged_rows: Rows (n, k, how many) of one n and all mixed, before rows of one prompt were added up; else empty.
+        removed: Which prompts were taken out of the source by their own count, one of `REMOVED`; None if none.
         weak_prior: Whose pass rates these are, if another model's than the one to be trained; else None.
+        dead_groups: How many of the groups are dead; None where groups are not known or dead ones are missing.
     """
 
     format: str | None = None
@@ -34,7 +78,10 @@ class Provenance:
     step_count: int = 0
     policies: tuple[str, ...] = ()
     filtered: str | None = None
+    removed: str | None = None
     weak_prior: str | None = None
+    merged_rows: tuple[tuple[int, int, int], ...] = ()
+    dead_groups: DeadGroups | None = None
 
     @property
     def mixed_policies(self) -> bool:
@@ -66,13 +113,20 @@ class Provenance:
         if self.mixed_policies:
             out.append(
                 f"{_many(self.step_count, 'step')} of training are pooled: pass rates are averages over changing "
-                "policies. For the policy of now, keep the last steps with --policy-steps."
+                f"policies. For the policy of now, keep the last steps{self._last_step()}."
             )
         if self.filtered is not None:
             out.append(f"filtered: {self.filtered}.")
+        if self.removed is not None:
+            out.append(f"selected: {self.removed} prompts were removed from the source by their own count.")
         if self.weak_prior is not None:
             out.append(f"weak prior: these are pass rates of {self.weak_prior}, not of the policy to be trained.")
         return sentences(*out)
+
+    def _last_step(self) -> str:
+        return (
+            "" if self.policy_steps is None else f", e.g. --policy-steps {self.policy_steps[1]}:{self.policy_steps[1]}"
+        )
 
     def _of_size(self) -> str:
         if self.group_size is None:
@@ -104,7 +158,30 @@ def merged(parts: Sequence[Provenance]) -> Provenance:
         step_count=_steps_of(parts, span),
         policies=tuple(dict.fromkeys(name for p in parts for name in p.policies)),
         filtered=next((p.filtered for p in parts if p.filtered is not None), None),
+        removed=next((p.removed for p in parts if p.removed is not None), None),
         weak_prior=next((p.weak_prior for p in parts if p.weak_prior is not None), None),
+        merged_rows=_rows_of(parts),
+        dead_groups=_dead_groups([p.dead_groups for p in parts]),
+    )
+
+
+def _dead_groups(parts: Sequence[DeadGroups | None]) -> DeadGroups | None:
+    """Dead groups of all parts; None if they are not known of one."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    steps: dict[int, tuple[int, int]] = {}
+    for step, groups, dead in (row for part in known for row in part.by_step):
+        before = steps.get(step, (0, 0))
+        steps[step] = (before[0] + groups, before[1] + dead)
+    by_reward = [part.by_reward for part in known]
+    return DeadGroups(
+        groups=sum(part.groups for part in known),
+        all_fail=sum(part.all_fail for part in known),
+        all_pass=sum(part.all_pass for part in known),
+        unscored=sum(part.unscored for part in known),
+        by_reward=None if any(n is None for n in by_reward) else sum(n or 0 for n in by_reward),
+        by_step=tuple((step, *steps[step]) for step in sorted(steps)),
     )
 
 
@@ -113,6 +190,16 @@ def _steps_of(parts: Sequence[Provenance], span: tuple[int, int] | None) -> int:
     if span is None:
         return 0
     return min(span[1] - span[0] + 1, max(len({p.policy_steps for p in parts}), *(p.step_count for p in parts)))
+
+
+def _rows_of(parts: Sequence[Provenance]) -> tuple[tuple[int, int, int], ...]:
+    """Mixed rows of all parts, if each has some and they are of one n."""
+    counts = Counter[tuple[int, int]]()
+    for part in parts:
+        counts.update({(n, k): rows for n, k, rows in part.merged_rows})
+    if not all(p.merged_rows for p in parts) or len({n for n, _ in counts}) != 1:
+        return ()
+    return tuple((n, k, counts[n, k]) for n, k in sorted(counts))
 
 
 def _many(count: int, noun: str) -> str:

@@ -24,13 +24,14 @@ from grpo_plan.quantities import (
 Floats = NDArray[np.float64]
 SAME_SHARE = 1e-6
 SHARES = frozenset(("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction"))
+ENDS = ("all_pass_fraction", "all_fail_fraction")
 
 
 def _no_steps() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunLog:
     """Metrics of one run, S steps, and of its E evaluations.
 
@@ -47,6 +48,7 @@ class RunLog:
         groups: The groups of rollouts that lie beside the metrics, if they were read.
         dropped: What was read and left out, by reason.
         notes: How the source was read, one sentence each.
+        pass_threshold: Reward from which a rollout beside the metrics passes; None where rewards have two levels.
 
     >>> run = RunLog(steps=np.array([1, 2]), metrics={"env/all/by_group/frac_mixed": np.array([0.25, 0.5])},
     ...              format="tinker-metrics", source="metrics.jsonl", tool="tinker")
@@ -69,12 +71,23 @@ class RunLog:
     groups: GroupLog | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    pass_threshold: float | None = None
+
+    def __repr__(self) -> str:
+        """One line: what it was read from, its steps, metrics and groups."""
+        span = f", {self.steps[0]} to {self.steps[-1]}" if self.steps.size else ""
+        groups = "" if self.groups is None else f", {self.groups.groups:,} groups of rollouts"
+        tool = "" if self.tool is None else f" of {self.tool}"
+        return (
+            f"<RunLog{tool} ({self.format}) {self.source}: {self.steps.size:,} steps{span}, "
+            f"{len(self.metrics):,} metrics{groups}>"
+        )
 
     def quantity(self, name: str) -> Quantity | Absent:
         """A quantity with its unit, scope and stage, whatever the tool calls it; or why the log does not tell it.
 
         Shares of groups are counted from the rollouts at the steps where these were read in full, and taken from the
-        metrics elsewhere.
+        metrics elsewhere. The mean reward is that of the rollouts where the metrics do not say it.
 
         Args:
             name: ``dead_fraction``, ``mixed_fraction``, ``all_pass_fraction``, ``all_fail_fraction``, ``reward_mean``,
@@ -87,15 +100,16 @@ class RunLog:
         survivors = self._survivors(name, logged)
         if survivors is not None:
             return survivors
-        counted = self._counted(name)
+        counted = self._counted(name, logged)
         if counted is None:
-            return logged
+            return self._needs_threshold(name, logged)
         values, notes = counted
+        stage = Stage.BEFORE if self._drops_groups else Stage.UNFILTERED
         if isinstance(logged, Absent):
             why = [f"The metrics do not say it: {logged.reason}"] if self.metrics else []
             if self.metrics and not self.covers_steps:
                 why.append("The rollouts are those of the last batch before each row only.")
-            return Quantity(name=name, values=values, notes=(*notes, *why))
+            return Quantity(name=name, values=values, stage=stage, notes=(*notes, *why))
         if not self.covers_steps:
             return logged
         both = np.isfinite(values) & np.isfinite(logged.values)
@@ -109,7 +123,7 @@ class RunLog:
             )
         merged = np.where(np.isfinite(values), values, logged.values)
         metrics = logged.metrics if bool(np.any(~np.isfinite(values) & np.isfinite(logged.values))) else ()
-        return replace(logged, values=merged, metrics=metrics, stage=Stage.UNFILTERED, notes=tuple(words))
+        return replace(logged, values=merged, metrics=metrics, stage=stage, notes=tuple(words))
 
     @property
     def rollouts_per_prompt(self) -> int | None:
@@ -138,22 +152,28 @@ class RunLog:
     def _view(self) -> RunView:
         config = dict(self.config)
         per_step = None if self.groups is None else _constant(self.groups.dead_by_step()[1])
-        if per_step is not None:
-            config.setdefault("prompts_per_step", per_step)
-        return RunView(
+        view = RunView(
             tool=self.tool or tool_of(self.metrics),
             size=int(self.steps.size),
             metrics=self.metrics,
             config=config,
             group_size=self.group_size,
         )
+        if per_step is not None and not (self._equal_groups and drops_groups(view)):
+            config.setdefault("prompts_per_step", per_step)
+        return view
+
+    @property
+    def _equal_groups(self) -> int:
+        """Groups beside the metrics with several scored rollouts and equal rewards: no filter would have kept them."""
+        return 0 if self.groups is None else int((self.groups.dead & (self.groups.scored >= 2)).sum())
 
     def _survivors(self, name: str, logged: Quantity | Absent) -> Quantity | Absent | None:
         """A share of groups where the rollouts are those of the groups that were kept: not to be counted from them."""
         if self.groups is None or name not in SHARES or not self.groups.groups:
             return None
         filtered = self.groups.provenance.filtered
-        if filtered is None and self._drops_groups:
+        if filtered is None and self._drops_groups and not self._equal_groups:
             filtered = "the metrics count groups that were thrown away"
         if isinstance(logged, Absent) and logged.cause is Cause.SURVIVORS_ONLY:
             return logged
@@ -164,21 +184,52 @@ class RunLog:
         reason = f"the rollouts are those of the groups that were kept ({filtered}), and the metrics do not say it."
         return Absent(name=name, cause=Cause.SURVIVORS_ONLY, reason=f"{name}: {reason}", metrics=logged.metrics)
 
-    def _counted(self, name: str) -> tuple[Floats, tuple[str, ...]] | None:
-        """A share of groups counted from the rollouts, NaN at steps without; None where they do not tell it."""
+    def _needs_threshold(self, name: str, logged: Quantity | Absent) -> Quantity | Absent:
+        """Why the rollouts do not tell a share of groups that pass or fail, where that is all that lacks."""
+        groups = self.groups
+        if name not in ENDS or groups is None or not groups.groups or groups.provenance.filtered is not None:
+            return logged
+        if isinstance(logged, Quantity) or logged.cause is not Cause.NOT_LOGGED or self.pass_threshold is not None:
+            return logged
+        seen = np.unique(_ends(groups))
+        if seen.size <= 2:
+            return logged
+        shown = ", ".join(f"{level:g}" for level in seen[:6]) + (", ..." if seen.size > 6 else "")
+        reason = f"{name}: not logged, and the rollouts have rewards of several levels ({shown}). Say what passes with "
+        reason += "pass_threshold= of read_run."
+        return Absent(name=name, cause=Cause.NEEDS_SETTING, reason=reason, metrics=logged.metrics)
+
+    def _counted(self, name: str, logged: Quantity | Absent) -> tuple[Floats, tuple[str, ...]] | None:
+        """A quantity counted from the rollouts, NaN at steps without; None where they do not tell it."""
         groups = self.groups
         if groups is None or not groups.groups or groups.provenance.filtered is not None or not self.steps.size:
             return None
-        flags = _flags(groups, name)
-        if flags is None:
-            return None
         found, index = np.unique(groups.step, return_inverse=True)
-        shares = np.bincount(index, weights=flags, minlength=found.size) / np.bincount(index, minlength=found.size)
+        notes: list[str] = []
+        if name == "reward_mean":
+            if isinstance(logged, Quantity) or self._drops_groups:
+                return None
+            sums = np.where(groups.scored > 0, groups.scored * np.nan_to_num(groups.reward_mean), 0.0)
+            rewards, scored = (np.bincount(index, weights=w, minlength=found.size) for w in (sums, groups.scored))
+            shares = np.where(scored > 0, rewards / np.maximum(scored, 1.0), np.nan)
+        else:
+            flags = _flags(groups, name, self.pass_threshold)
+            if flags is None:
+                return None
+            shares = np.bincount(index, weights=flags, minlength=found.size) / np.bincount(index, minlength=found.size)
+            levels = np.unique(_ends(groups))
+            if name in ENDS and self.pass_threshold is None and not np.isin(levels, (0.0, 1.0)).all():
+                notes.append(f"Rewards have the levels {' and '.join(f'{x:g}' for x in levels)}: the upper one passes.")
+            if self._equal_groups and self._drops_groups:
+                notes.append(
+                    f"The metrics count groups that were thrown away, but {self._equal_groups:,} of the "
+                    f"{groups.groups:,} groups of rollouts are dead: they are not only those that were kept."
+                )
         values = np.full(self.steps.size, np.nan)
         at = np.searchsorted(self.steps, found)
         here = (at < self.steps.size) & (self.steps[np.minimum(at, self.steps.size - 1)] == found)
         values[at[here]] = shares[here]
-        notes = [f"Counted from {int(np.isin(groups.step, found[here]).sum()):,} groups of rollouts."]
+        notes.insert(0, f"Counted from {int(np.isin(groups.step, found[here]).sum()):,} groups of rollouts.")
         if not here.all():
             notes.append(f"Rollouts of {int((~here).sum()):,} steps have no row of metrics.")
         return (values, tuple(notes)) if here.any() else None
@@ -191,20 +242,32 @@ class RunLog:
         return self.steps_per_row == 1 or not bool(np.isin(self.groups.step, self.steps).all())
 
 
-def _flags(groups: GroupLog, name: str) -> NDArray[np.bool_] | None:
+def _ends(groups: GroupLog) -> Floats:
+    """Smallest and largest rewards of the groups that were scored."""
+    ends = np.concatenate([groups.reward_min, groups.reward_max])
+    finite: Floats = ends[np.isfinite(ends)]
+    return finite
+
+
+def _flags(groups: GroupLog, name: str, threshold: float | None) -> NDArray[np.bool_] | None:
     """Which groups count for a share; None if the groups do not tell it."""
     if name == "dead_fraction":
         return groups.dead
     if name == "mixed_fraction":
         return ~groups.dead
-    if name not in ("all_pass_fraction", "all_fail_fraction"):
+    if name not in ENDS:
         return None
-    ends = np.concatenate([groups.reward_min, groups.reward_max])
-    ends = ends[np.isfinite(ends)]
-    if not np.isin(ends, (0.0, 1.0)).all():
-        return None  # without a threshold, only 0/1 rewards pass or fail
-    wanted = 1.0 if name == "all_pass_fraction" else 0.0
-    equal: NDArray[np.bool_] = (groups.reward_min == wanted) & (groups.reward_max == wanted)
+    low, high = groups.reward_min, groups.reward_max
+    if threshold is None:
+        levels = np.unique(_ends(groups))
+        if np.isin(levels, (0.0, 1.0)).all():
+            threshold = 1.0
+        elif levels.size == 2:
+            threshold = float(levels[1])
+        else:
+            return None  # what passes is not known
+    with np.errstate(invalid="ignore"):
+        equal: NDArray[np.bool_] = low >= threshold if name == "all_pass_fraction" else high < threshold
     return equal
 
 

@@ -81,7 +81,9 @@ def test_a_file_named_twice_is_read_once(run: Path) -> None:
 
 def test_several_formats_are_listed_not_mixed(run: Path) -> None:
     write(run / "table.jsonl", [{"prompt_id": "a", "reward": 1}])
-    with pytest.raises(PilotFormatError, match=r"holds several formats: table \(1 file\), verl-v1 \(1 file\)"):
+    with pytest.raises(
+        PilotFormatError, match=r"holds several formats: table \(1 file: .*table.jsonl\), verl-v1 \(1 file: .*1.jsonl\)"
+    ):
         gp.read_pilot([run / "table.jsonl", run / "rollouts" / "1.jsonl"])
     assert gp.read_pilot(run).provenance.format == "verl-v1"  # a folder holds other things too
 

@@ -164,3 +164,10 @@ def test_rows_can_be_filtered_by_their_items(tmp_path: Path) -> None:
     pilot = read_pilot(write(tmp_path / "train_data_step1.jsonl", rows), where={"sample_loss_mask": "1"})
     assert pilot.rollouts.tolist() == [3, 4]
     assert pilot.dropped == {"rows_outside_where": 1}
+
+
+def test_a_group_size_that_prompts_contradict_is_doubted(tmp_path: Path) -> None:
+    path = write(tmp_path / "train_data_step1.jsonl", step("aBcD", 8))
+    notes = read_pilot(path, rollouts_per_prompt=4).notes
+    assert any("groups of 8, it seems, and not of 4" in note for note in notes)
+    assert not any("it seems" in note for note in read_pilot(path, rollouts_per_prompt=8).notes)

@@ -573,3 +573,15 @@ def test_a_file_looks_like_its_own_format_alone(path: Path, name: str) -> None:
 )
 def test_ordinary_tables_are_no_format(tmp_path: Path, row: dict[str, Any]) -> None:
     assert format_of(write(tmp_path / "t.jsonl", [row] * 3)) is None
+
+
+def test_a_task_that_cannot_be_read_does_not_hide_the_others() -> None:
+    pilot = gp.read_pilot(HARNESS)
+    assert (pilot.prompts, pilot.strata) == (8, ("toy_avg",))
+    assert any(note.startswith("toy_rep was left out:") and "scores one of 8" in note for note in pilot.notes)
+    assert gp.read_pilot(HARNESS, where={"stratum": "toy_avg"}).prompts == 8
+    assert not any("left out:" in note for note in gp.read_pilot(HARNESS, where={"stratum": "toy_avg"}).notes)
+    with pytest.raises(gp.PilotFormatError, match="scores one of 8"):
+        gp.read_pilot(HARNESS, where={"stratum": "toy_rep"})
+    with pytest.raises(gp.PilotFormatError, match=r"Values among the first rows: .*toy_avg"):
+        gp.read_pilot(HARNESS, where={"stratum": "other"})

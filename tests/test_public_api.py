@@ -25,21 +25,21 @@ FUNCTIONS = {
     "read_pilot": (
         "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
         "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
-        "storage_options weak_prior prompt_count histogram"
+        "storage_options weak_prior prompt_count histogram groups_apart"
     ),
     "read_independence": (
         "source session text order level prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy "
         "pass_threshold rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps "
-        "workers storage_options weak_prior"
+        "workers storage_options weak_prior groups_apart"
     ),
     "read_groups": (
         "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"
     ),
-    "read_run": "source run config group_size groups skip_malformed format progress",
+    "read_run": "source run config group_size groups skip_malformed format progress reward pass_threshold",
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
-    "fit_pass_rates": "pilot family population independence truncated dropped_groups",
+    "fit_pass_rates": "pilot family population independence truncated dropped_groups removed",
     "compare_estimates": "fit group_sizes level",
     "identified_range": "frequencies functional",
     "plan_pilot": "prior target_group_size half_width level rollouts_per_prompt max_prompts max_rollouts",
@@ -90,7 +90,9 @@ RECORDS = {
         "prompt_count"
     ),
     "GroupLog": "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance",
-    "RunLog": ("steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes"),
+    "RunLog": (
+        "steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes pass_threshold"
+    ),
     "Quantity": "name values metrics stage cumulative notes",
     "Absent": "name cause reason metrics lower upper",
     "IndependenceCheck": (

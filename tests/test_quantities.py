@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -405,7 +406,7 @@ def test_a_dump_of_the_last_batch_of_a_window_does_not_overrule_its_mean() -> No
 
 def test_trap_7_survivors_in_a_dump_are_not_counted_as_all_groups() -> None:
     metrics = {"critic/score/mean": [0.4, 0.4], EVICTED: [2.0, 6.0]}
-    run = run_log(metrics, [1, 2], GROUPS)
+    run = run_log(metrics, [1, 2], group_log([1, 1, 2, 2], [0.0] * 4, [1.0] * 4))
     found = run.quantity("dead_fraction")
     assert isinstance(found, Quantity)
     assert found.values.tolist() == [0.5, 0.75]  # groups kept in a step: the two in the dump
@@ -417,6 +418,42 @@ def test_trap_7_survivors_in_a_dump_are_not_counted_as_all_groups() -> None:
     absent = run_log({"critic/score/mean": [0.4, 0.4]}, [1, 2], filtered).quantity("dead_fraction")
     assert isinstance(absent, Absent)
     assert "dead groups are dropped" in absent.reason
+
+
+def test_a_dump_with_dead_groups_is_not_of_survivors_only() -> None:
+    metrics = {"critic/score/mean": [0.4, 0.4], EVICTED: [2.0, 6.0]}
+    found = run_log(metrics, [1, 2], GROUPS).quantity("dead_fraction")
+    assert isinstance(found, Quantity)
+    assert found.values.tolist() == [0.5, 1.0]
+    assert any("3 of the 4 groups of rollouts are dead: they are not only those" in note for note in found.notes)
+    lost = group_log([1, 1, 2, 2], [0.0] * 4, [1.0] * 4)  # a group whose scoring failed is no proof
+    lost.scored[0] = 1
+    kept = run_log(metrics, [1, 2], lost).quantity("dead_fraction")
+    assert isinstance(kept, Quantity)
+    assert kept.values.tolist() == [0.5, 0.75]
+
+
+def test_rollouts_alone_tell_mean_reward_and_what_passes() -> None:
+    two = group_log([1, 1, 2, 2], [0.1, 0.1, 1.1, 0.1], [0.1, 1.1, 1.1, 0.1])
+    run = run_log({}, [1, 2], two)
+    for name, values in {
+        "all_pass_fraction": [0.0, 0.5], "all_fail_fraction": [0.5, 0.5], "reward_mean": [0.35, 0.6],
+    }.items():  # fmt: skip
+        found = run.quantity(name)
+        assert isinstance(found, Quantity), found
+        np.testing.assert_allclose(found.values, values)
+    found = run.quantity("all_pass_fraction")
+    assert isinstance(found, Quantity)
+    assert any("levels 0.1 and 1.1: the upper one passes" in note for note in found.notes)
+    three = group_log([1, 1], [0.0, 0.1], [0.1, 1.1])
+    absent = run_log({}, [1], three).quantity("all_fail_fraction")
+    assert isinstance(absent, Absent)
+    assert absent.cause is Cause.NEEDS_SETTING
+    assert "(0, 0.1, 1.1)" in absent.reason
+    assert "pass_threshold=" in absent.reason
+    given = replace(run_log({}, [1], three), pass_threshold=1.0).quantity("all_fail_fraction")
+    assert isinstance(given, Quantity)
+    assert given.values.tolist() == [0.5]
 
 
 def test_sizes_come_from_the_rollouts_where_nothing_else_says_them() -> None:

@@ -213,7 +213,8 @@ def test_verl_with_its_dump_counts_what_was_evicted() -> None:
     assert run.groups is not None
     assert (run.format, run.groups.groups, run.group_size) == ("verl-metrics", 24, 8)
     dead = told(run, "dead_fraction")
-    np.testing.assert_allclose(dead.values, [4 / 12, 5 / 13, 6 / 14])
+    np.testing.assert_allclose(dead.values, [5 / 8, 3 / 8, 4 / 8])  # as fit counts them: the dump holds dead groups
+    assert any("12 of the 24 groups of rollouts are dead" in note for note in dead.notes)
     assert dead.stage is Stage.BEFORE
     assert told(run, "reward_mean").values[0] == 0.4
     alone = gp.read_run(folder / "toy_project" / "toy_run.jsonl")
@@ -417,6 +418,14 @@ def test_the_same_run_in_several_formats_is_read_once(tmp_path: Path) -> None:
     assert "Also there, and not read: tensorboard (1 file)." in run.notes
     pytest.importorskip("tensorboard", reason="the extra tensorboard is not installed")
     assert gp.read_run(tmp_path / "run", format="tensorboard").format == "tensorboard"
+
+
+def test_a_threshold_says_what_passes_in_the_rollouts() -> None:
+    folder = DATA / "verifiers" / "out"
+    assert "pass_threshold=" in untold(gp.read_run(folder), "all_pass_fraction").reason
+    run = gp.read_run(folder, pass_threshold=1.0)
+    assert told(run, "all_pass_fraction").values.tolist() == [pytest.approx(1 / 6)]
+    assert told(run, "reward_mean").values.size == 1
 
 
 def test_ms_swift_is_told_from_trl_by_its_own_files(tmp_path: Path) -> None:

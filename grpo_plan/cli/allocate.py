@@ -52,7 +52,7 @@ def allocate(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Spread a fixed number of rollouts over the prompts of a pilot.
+    """Spread a number of rollouts over prompts of a pilot.
 
     Each prompt is judged by the posterior of its pass rate, given its k of n and the pilot as a whole.
 

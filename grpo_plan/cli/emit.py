@@ -77,7 +77,9 @@ def emit(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Print a plan as configuration of a trainer, checked against the trainer's rules.
+    """Print a plan as configuration of a trainer.
+
+    It is checked against the trainer's rules.
 
     Example: grpo-plan emit --group-size 16 --prompts-per-step 64 --steps 500 --trainer trl --gpus 8
     """

@@ -21,7 +21,9 @@ def example(
     path: Annotated[str, typer.Argument(help="File to write, or - for stdout.")] = "pilot.jsonl",
     force: Annotated[bool, typer.Option(help="Overwrite a file that holds something else.")] = False,
 ) -> None:
-    """Write the packaged example pilot: 1,209 prompts x 8 rollouts, real counts.
+    """Write the packaged example pilot.
+
+    It holds 1,209 prompts x 8 rollouts, real counts.
 
     Example: grpo-plan example pilot.jsonl
     """

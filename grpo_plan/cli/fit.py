@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from grpo_plan.fitting.estimates import DeadFraction
     from grpo_plan.fitting.result import PassRateFit
     from grpo_plan.pilot import Pilot
+    from grpo_plan.provenance import DeadGroups
     from grpo_plan.readers.independence_reader import IndependenceReport
 
 DEFAULT_SIZES = "2,4,8,16,32,64"
@@ -66,7 +67,9 @@ def fit(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Estimate the dead fraction at any group size from a pilot, with intervals.
+    """Estimate the dead fraction at any group size.
+
+    The estimates are made from a pilot, with intervals. Groups that a trainer dumped are counted too.
 
     Example: grpo-plan fit pilot.jsonl --group-sizes 2,4,8,16
     """
@@ -90,7 +93,8 @@ def fit(
     else:
         from grpo_plan.cli.fit_text import print_fit
 
-        print_fit(fitted, dead, strata, rows, checks, level)
+        by_threshold = request.options.get("pass_threshold") is not None
+        print_fit(fitted, dead, strata, rows, checks, level, by_threshold=by_threshold)
 
 
 def _comparisons(fitted: PassRateFit, sizes: list[int], level: float) -> list[Comparison]:
@@ -111,9 +115,10 @@ def _by_stratum(
         return []
     if fitted.truncation is not None and not fitted.unknown_dead:
         return []
+    removed = fitted.removed
     kind = "sample" if fitted.population is None else "census"
     fits = [
-        (name, fit_pass_rates(part, family=fitted.family, population=kind, truncated=fitted.unknown_dead))
+        (name, fit_pass_rates(part, fitted.family, population=kind, truncated=fitted.unknown_dead, removed=removed))
         for name, part in fitted.pilot.by_stratum().items()
     ]
     return [(name, part, [part.dead(size, level, simultaneous=simultaneous) for size in sizes]) for name, part in fits]
@@ -183,7 +188,26 @@ def provenance_json(pilot: Pilot) -> dict[str, Any]:
         "policies": list(source.policies),
         "temperatures": list(pilot.temperatures),
         "filtered": source.filtered,
+        "removed": source.removed,
         "weak_prior": source.weak_prior,
+        "dead_groups": None if source.dead_groups is None else _dead_groups_json(source.dead_groups),
+    }
+
+
+def _dead_groups_json(counted: DeadGroups) -> dict[str, Any]:
+    return {
+        "groups": counted.groups,
+        "dead": counted.dead,
+        "judged_by": "pass or fail" if counted.by_reward is None else "full reward",
+        "by_pass_or_fail": counted.by_pass,
+        "by_full_reward": counted.by_reward,
+        "all_fail": counted.all_fail,
+        "all_pass": counted.all_pass,
+        "unscored": counted.unscored,
+        "by_step": [
+            {"step": None if step < 0 else step, "groups": groups, "dead": dead}
+            for step, groups, dead in counted.by_step
+        ],
     }
 
 

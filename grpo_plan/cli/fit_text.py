@@ -15,8 +15,11 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.pilot_size import advice
+from grpo_plan.provenance import DeadGroups
 from grpo_plan.readers.independence_reader import IndependenceReport
 from grpo_plan.readers.registry import TABLE
+
+MAX_STEPS = 12  # dead groups of each step are listed up to so many
 
 COMPARED = {
     "i.i.d.": "iid",
@@ -48,20 +51,26 @@ def print_fit(
     rows: list[Comparison],
     checks: IndependenceReport | None,
     level: float,
+    *,
+    by_threshold: bool = False,
 ) -> None:
     """Print the pilot, the table of dead fractions, what limits them, and what would help."""
     out = console()
     mean = fitted.mean_pass_rate_interval(level)
     out.print(f"Pilot   {pilot_line(fitted.pilot)}")
+    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     if fitted.truncation is not None:
         say(out, _groups_line(fitted.truncation), "Groups  ")
-    out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     for line in source_lines(fitted.pilot):
         say(out, line, "Source  ")
+    counted = fitted.pilot.provenance.dead_groups
+    if counted is not None and fitted.truncation is None:
+        say(out, _counted_line(counted), "Groups  ")
     if fitted.population is not None:
         say(out, _population_line(fitted), "For     ")
     if fitted.family == "auto":
-        say(out, _beta_line(fitted), "Beta    ")
+        before = "" if fitted.removed is None else ", of all prompts before some were removed"
+        say(out, _beta_line(fitted) + before, "Beta    ")
     else:
         say(out, f"values from the {fitted.family} fit at every G; the intervals are those of any family", "Family  ")
     for status in fitted.statuses:
@@ -71,7 +80,9 @@ def print_fit(
             say(out, f"{checks.verdict.name}: {sentence}" if i == 0 else sentence, "Checked ")
     at_once = ", all at once" if dead[0].simultaneous else ""
     out.print("")
-    say(out, f"Dead fraction D(G): share of groups whose rewards all agree ({percent(level)} intervals{at_once})")
+    by_pass = by_threshold or (counted is not None and counted.differ)
+    agree = "that agree on pass or fail" if by_pass else "whose rewards all agree"
+    say(out, f"Dead fraction D(G): share of groups {agree} ({percent(level)} intervals{at_once})")
     out.print("")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, side in (
@@ -113,6 +124,24 @@ def _groups_line(truncation: dict[str, int | None]) -> str:
     )
     left = f"; left out: {others:,} of other sizes" if others else ""
     return f"{plural(mixed, 'mixed group')} of {truncation['group_size']} rollouts; {known}{left}"
+
+
+def _counted_line(counted: DeadGroups) -> str:
+    """How many of the groups that were read are dead, and where pass or fail and the full reward differ."""
+    parts = f"all-fail {counted.all_fail:,}, all-pass {counted.all_pass:,}"
+    parts += f", unscored {counted.unscored:,}" if counted.unscored else ""
+    steps = [dead for _, _, dead in counted.by_step]
+    if 1 < len(steps) <= MAX_STEPS:
+        told = f"; by step: {', '.join(f'{dead:,}' for dead in steps)}"
+    else:
+        told = f"; {min(steps):,} to {max(steps):,} a step" if len(steps) > 1 else ""
+    if not counted.differ:
+        judged = " by pass or fail" if counted.by_reward is None else ""
+        return f"counted: {counted.dead:,} of {counted.groups:,} dead{judged} ({parts}{told})"
+    return (
+        f"counted: {counted.dead:,} of {counted.groups:,} dead by the trainer's full reward{told}; by pass or fail "
+        f"{counted.by_pass:,} ({parts}), which is what the table below is about"
+    )
 
 
 def _population_line(fitted: PassRateFit) -> str:

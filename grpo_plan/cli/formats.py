@@ -22,7 +22,9 @@ def formats(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """List what is read: pilots and logs of every tool, how well each is known, and what it lacks.
+    """List the tools whose pilots and logs are read.
+
+    Of each it says how well it is known, and what it lacks.
 
     Example: grpo-plan formats verl-v1
     """
@@ -45,9 +47,9 @@ def formats(
     out.print()
     say(
         out,
-        "Any other table of rollouts or counts is read by its column names (format: table). Choose a format by hand",
+        "Any other table of rollouts or counts is read by its column names (format: table). Choose a format by hand "
+        "with --format NAME. More on one: grpo-plan formats NAME.",
     )
-    say(out, "with --format NAME. More on one: grpo-plan formats NAME.")
 
 
 def _gives(f: Format) -> str:

@@ -73,7 +73,9 @@ def mix(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Choose the share of each stratum in a step, at a fixed group size, with the reasons.
+    """Choose the share of each stratum in a step.
+
+    The group size is fixed; the answer gives the reasons.
 
     Strata come from --stratum-column, or are buckets of observed pass rate (--buckets). The prompts of a bucket were
     chosen by the counts that judge them: that is corrected for.

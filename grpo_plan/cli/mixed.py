@@ -21,7 +21,9 @@ def mixed(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Print the chance that a group of one prompt is mixed, 1 - p^G - (1-p)^G.
+    """Print the chance that a group of one prompt is mixed.
+
+    It is 1 - p^G - (1-p)^G.
 
     Example: grpo-plan mixed --pass-rate 0.2 --group-size 4
     """

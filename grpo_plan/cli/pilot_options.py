@@ -34,7 +34,9 @@ NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 InputFormat = Annotated[
     str,
-    typer.Option("--format", metavar="NAME", help="Output: text or json; or what the input is (grpo-plan formats)."),
+    typer.Option(
+        "--format", metavar="NAME", help="Output: text or json. Or the input: a name from grpo-plan formats, or table."
+    ),
 ]
 
 
@@ -62,6 +64,11 @@ class PilotRequest:
 
     def refuse_missing(self, command: str, why: str) -> None:
         """One line where a command cannot do without the dead groups."""
+        if "removed" in self.missing:
+            raise DomainError(
+                f"{command} cannot take --removed: it takes the counts of prompts as they stand, and these decided "
+                "which prompts were kept. Roll out a pilot of your own on them."
+            )
         if self.missing:
             raise DomainError(f"{command} cannot take --truncated or --dropped-groups: {why}")
 
@@ -163,7 +170,15 @@ def _pilot_options(
     ] = False,
     dropped_groups: Annotated[
         str | None,
-        typer.Option(metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated."),
+        typer.Option(
+            metavar="N|FAIL,PASS", help="Dead groups that the source dropped; implies --truncated. 0: all are there."
+        ),
+    ] = None,
+    removed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all-pass|all-fail|dead", help="Prompts that were taken out by their own count, n of n or 0 of n."
+        ),
     ] = None,
     weak_prior: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The rollouts are of this model, not of the one to be trained.")
@@ -194,6 +209,9 @@ def _pilot_options(
     missing: dict[str, Any] = {}
     if truncated or dropped_groups is not None:
         missing = {"truncated": True, "dropped_groups": parse_dropped_groups(dropped_groups)}
+        options["groups_apart"] = missing["dropped_groups"] not in (0, (0, 0))
+    if removed is not None:
+        missing["removed"] = removed
     return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 
@@ -260,6 +278,11 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     first, colon, last = text.partition(":")
+    if "-" in text:
+        raise DomainError(
+            f"--policy-steps takes steps by their numbers, e.g. 90:100; got {text!r}. Steps are not counted from the "
+            "end: a read without --policy-steps says which is the last."
+        )
     try:
         low = parse_whole(first, "") if first.strip() else 0
         high = (parse_whole(last, "") if last.strip() else MAX_STEP) if colon else low

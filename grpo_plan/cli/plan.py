@@ -58,7 +58,9 @@ def plan(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Choose group size and prompts per step under a budget, with the reasons.
+    """Choose group size and prompts per step under a budget.
+
+    The answer gives the reasons.
 
     Give all but one of budget, --steps, --prompts-per-step and --group-sizes: what is left out is solved for. A budget
     is in rollouts, tokens, GPU-hours or USD. With --trainer only designs that it accepts are planned, and the block to

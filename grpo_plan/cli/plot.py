@@ -28,7 +28,9 @@ def plot(
     population: PopulationOption = "sample",
     level: LevelOption = 0.95,
 ) -> None:
-    """Draw the dead fraction against the group size, and the pass rates of the pilot.
+    """Draw the dead fraction against the group size.
+
+    Beside it stand the pass rates of the pilot.
 
     Example: grpo-plan plot pilot.jsonl -o pilot.png
     """

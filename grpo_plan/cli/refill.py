@@ -63,7 +63,9 @@ def refill(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Say what dynamic sampling will take: prompts, rounds, rollouts, and the chance to hit the cap.
+    """Say what dynamic sampling (refill) will take.
+
+    That is prompts, rounds, rollouts, and the chance to hit the cap.
 
     A step draws generation batches until it has enough mixed groups. Sizes that fill 95 % of the steps, or of the runs
     if --steps is given, are computed too.

@@ -60,7 +60,9 @@ def temperature(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Compare temperatures by their dead groups, and say so where the pilot cannot tell.
+    """Compare temperatures by their dead groups.
+
+    Where the pilot cannot tell, it says so.
 
     The pilot holds rollouts of the same prompts at two or more temperatures, in one table with a temperature column or
     in one file a temperature. Prompts are paired by name.

@@ -112,7 +112,7 @@ def _trainer_options(
     ] = None,
 ) -> TrainerRequest:
     return TrainerRequest(
-        trainer=trainer,
+        trainer=None if trainer is None else trainer.lower(),
         version=trainer_version,
         micro_batch=optional_whole(micro_batch, "--micro-batch"),
         temperature=temperature,

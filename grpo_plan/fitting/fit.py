@@ -10,6 +10,7 @@ from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.selected_fit import fit_selected, looks_selected
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.fitting.truncated_fit import DroppedGroups, fit_truncated, looks_filtered, parse_dropped, restored
 from grpo_plan.fitting.ustatistics import largest_measured_group_size
@@ -32,6 +33,7 @@ def fit_pass_rates(
     independence: IndependenceVerdict | None = None,
     truncated: bool = False,
     dropped_groups: DroppedGroups | None = None,
+    removed: str | None = None,
 ) -> PassRateFit:
     """Fit the distribution of pass rates over prompts.
 
@@ -50,7 +52,10 @@ def fit_pass_rates(
             are merged into one row were not kept or dropped as one. Needed where ``pilot.filtered`` says so.
         dropped_groups: How many dead groups such a source dropped, over the same visits: a number, or a pair
             (all-fail, all-pass) or mapping ``{"all_fail": ..., "all_pass": ...}``, which makes the pilot an ordinary
-            one. Implies ``truncated``. Without it D(G) has no upper limit below 1.
+            one. Implies ``truncated``; 0 says that all groups are there. Without it D(G) has no upper limit below 1.
+        removed: Which *prompts* were taken out of the source for good, by the same count that the pilot holds:
+            ``"all-pass"`` (n of n), ``"all-fail"`` (0 of n) or ``"dead"`` (both). The answers are then those of the
+            prompts that are left (theory.md, section 17). Default: what ``pilot.provenance.removed`` says.
 
     Returns:
         A `PassRateFit`. Pilots that determine little are fitted all the same; ``statuses`` says what is missing.
@@ -81,18 +86,33 @@ def fit_pass_rates(
             f"A fit describes one temperature; the pilot has {len(pilot.temperatures)} ({shown}). "
             f"Keep one, e.g. --where temperature={pilot.temperatures[0]:g} or pilot.select(temperature=...)."
         )
-    if truncated or dropped_groups is not None:
-        dropped = None if dropped_groups is None else parse_dropped(dropped_groups)
+    removed = pilot.provenance.removed if removed is None else removed
+    if removed is not None and (truncated or dropped_groups is not None):
+        raise DomainError(
+            "truncated and dropped_groups speak of groups that were dropped, removed of prompts that were taken out by "
+            "their count: a pilot is one or the other."
+        )
+    dropped = None if dropped_groups is None else parse_dropped(dropped_groups)
+    complete = dropped in (0, (0, 0))  # all groups are there, whatever the source looks like
+    if complete:
+        pilot = replace(pilot, provenance=replace(pilot.provenance, filtered=None))
+    truncated = not complete and (truncated or dropped is not None)
+    if truncated:
         if not isinstance(dropped, tuple):
             found = fit_truncated(pilot, dropped, family, population)
-            return replace(found, statuses=_with_verdict(_with_prior(found.statuses, pilot), independence))
+            return replace(
+                found, statuses=_with_verdict(_with_source(found.statuses, pilot, merged=False), independence)
+            )
         pilot = restored(pilot, *dropped)
         size = _population(population, pilot.prompts)
-    elif pilot.filtered is not None:
+    if not truncated and pilot.filtered is not None:
         raise PilotError(
             f"The pilot holds only mixed groups ({pilot.filtered}), so D(G) cannot be counted. Fit it as such with "
             "--truncated (truncated=True), best with --dropped-groups N, or read a source with all groups."
         )
+    if removed is not None:
+        chosen = fit_selected(pilot, removed, family, population)
+        return replace(chosen, statuses=_with_verdict(_with_source(chosen.statuses, pilot, merged=True), independence))
     histogram = pilot.histogram()
     largest = largest_measured_group_size(histogram)
     if family == "inflated-beta" and largest < MIN_INFLATED_ROLLOUTS:
@@ -104,7 +124,9 @@ def fit_pass_rates(
         family=family,
         pilot=pilot,
         beta=fit_beta_binomial(histogram),
-        statuses=_with_verdict(_with_prior(_statuses(histogram), pilot), independence),
+        statuses=_with_verdict(
+            _with_source(_statuses(histogram, pilot, complete), pilot, merged=not truncated), independence
+        ),
         max_measured_group_size=largest,
         population=size,
         _histogram=histogram,
@@ -115,8 +137,13 @@ def refuse_filtered(pilot: Pilot, why: str) -> None:
     """One line where a pilot without its dead groups cannot answer, whatever is known of them.
 
     Raises:
-        PilotError: ``pilot.filtered`` says that they are missing.
+        PilotError: ``pilot.filtered`` says that they are missing, or prompts were removed by their count.
     """
+    if pilot.provenance.removed is not None:
+        raise PilotError(
+            f"{why}, counted as they came; {pilot.provenance.removed} prompts were removed from the source by their "
+            "count. Roll out a pilot on the prompts that are left."
+        )
     if pilot.filtered is not None:
         raise PilotError(f"{why}; the pilot holds only mixed ones ({pilot.filtered}). Read a source with all groups.")
 
@@ -127,10 +154,15 @@ def _with_verdict(statuses: tuple[FitStatus, ...], verdict: IndependenceVerdict 
     return (FitStatus.DEPENDENT, *(s for s in statuses if s is not FitStatus.OK))
 
 
-def _with_prior(statuses: tuple[FitStatus, ...], pilot: Pilot) -> tuple[FitStatus, ...]:
-    if pilot.provenance.weak_prior is None:
+def _with_source(statuses: tuple[FitStatus, ...], pilot: Pilot, *, merged: bool) -> tuple[FitStatus, ...]:
+    """What the source says comes first, but for an alarm of the rollouts themselves."""
+    source = pilot.provenance
+    found = [FitStatus.WEAK_PRIOR] if source.weak_prior is not None else []
+    if merged and source.mixed_policies:
+        found.append(FitStatus.POOLED_POLICIES)
+    if not found:
         return statuses
-    return (FitStatus.WEAK_PRIOR, *(s for s in statuses if s is not FitStatus.OK))
+    return (*found, *(s for s in statuses if s is not FitStatus.OK))
 
 
 def _population(population: object, prompts: int) -> int | None:
@@ -145,7 +177,7 @@ def _population(population: object, prompts: int) -> int | None:
     return size
 
 
-def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
+def _statuses(h: PilotHistogram, pilot: Pilot, complete: bool) -> tuple[FitStatus, ...]:
     found = []
     successes, rollouts = int(h.prompts @ h.successes), int(h.prompts @ h.rollouts)
     if h.max_rollouts == 1:
@@ -158,8 +190,10 @@ def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
         found.append(FitStatus.NO_FAILURE)
     elif h.max_rollouts > 1 and not np.any((h.successes > 0) & (h.successes < h.rollouts)):
         found.append(FitStatus.ALL_DEAD)
-    if looks_filtered(h):
-        found.append(FitStatus.LOOKS_FILTERED)
+    if looks_filtered(h) or _rows_look_filtered(pilot):
+        found.append(FitStatus.DROPPED_COUNT_DOUBTFUL if complete else FitStatus.LOOKS_FILTERED)
+    if looks_selected(h):
+        found.append(FitStatus.LOOKS_SELECTED)
     if abs(unevenness(h)) > UNEVEN_Z:
         found.append(FitStatus.UNEVEN_ROLLOUTS)
     if underdispersion(h) < UNDERDISPERSION_Z:
@@ -167,6 +201,14 @@ def _statuses(h: PilotHistogram) -> tuple[FitStatus, ...]:
     if h.total_prompts < MIN_PROMPTS:
         found.append(FitStatus.TOO_FEW_PROMPTS)
     return tuple(found) or (FitStatus.OK,)
+
+
+def _rows_look_filtered(pilot: Pilot) -> bool:
+    """`looks_filtered` of the rows before those of one prompt were added up, which hides what was dropped."""
+    if not pilot.provenance.merged_rows:
+        return False
+    n, k, rows = (np.array(column, dtype=np.int64) for column in zip(*pilot.provenance.merged_rows, strict=True))
+    return looks_filtered(PilotHistogram(rollouts=n, successes=k, prompts=rows))
 
 
 def unevenness(h: PilotHistogram) -> float:

@@ -81,6 +81,24 @@ def range_at(
     return min(found[0], value), max(found[1], value)
 
 
+def range_given(
+    rates: DiscretePassRates, chances: Floats, functional: Functional, grid: tuple[Floats, Floats]
+) -> tuple[float, float]:
+    """The same where the law of k at each pass rate is another one than the binomial (theory.md, eq. 77).
+
+    Args:
+        rates: The fitted distribution.
+        chances: Chance of each k at each point of the grid, shape (K, m).
+        functional: The mean.
+        grid: p and 1 - p, shape (m,) each.
+    """
+    masses, phi = _moved_to(grid[0], rates), functional.phi(*grid)
+    value = float(phi @ masses)
+    found = _range(chances[:MOST_CONSTRAINTS], (chances @ masses)[:MOST_CONSTRAINTS], phi)
+    low, high = (float(phi.min()), float(phi.max())) if found is None else found
+    return min(low, value), max(high, value)
+
+
 def _table(rollouts: int, p: Floats, q: Floats) -> Floats:
     k = np.arange(rollouts + 1.0)
     n = np.full(k.size, float(rollouts))

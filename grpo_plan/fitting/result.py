@@ -14,13 +14,7 @@ from grpo_plan._validate import as_level, as_one_group_size
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import BetaBinomialFit
 from grpo_plan.fitting.estimates import DeadFraction, Estimate, Limits
-from grpo_plan.fitting.functionals import (
-    GROUP_FAMILIES,
-    Functional,
-    custom,
-    jensen_gap,
-    stopping_cost,
-)
+from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional, custom, jensen_gap, stopping_cost
 from grpo_plan.fitting.identified import range_at
 from grpo_plan.fitting.intervals import Interval, mean_interval
 from grpo_plan.fitting.mixing import arcsine_grid
@@ -76,6 +70,11 @@ class PassRateFit:
     @property
     def truncation(self) -> dict[str, int | None] | None:
         """Group size, mixed and dropped groups of a pilot that lacks its dead groups; None for an ordinary one."""
+        return None
+
+    @property
+    def removed(self) -> str | None:
+        """Which prompts were taken out of the pilot by their own count: all-pass, all-fail or dead ones; else None."""
         return None
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+LOOKS = ("LOOKS_FILTERED", "LOOKS_SELECTED", "SELECTED")
+
 
 class FitStatus(Enum):
     """Status of a fit, or of one dead fraction. The value is the sentence shown to the user."""
@@ -22,12 +24,29 @@ class FitStatus(Enum):
         "number given: check it."
     )
     LOOKS_FILTERED = (
-        "No prompt is all-pass or all-fail, yet so many are one rollout away that some must have been: were dead "
-        "groups dropped before this source was written? Then fit it with --truncated."
+        "No prompt is all-pass or all-fail, though many are one rollout away from it. If nothing was left out, that is "
+        "next to impossible, so D(G) is probably too low. If dead groups were dropped before this source was written, "
+        "fit it with --truncated, best with --dropped-groups N (0: all are there); if prompts were removed for good by "
+        "their count, with --removed dead."
+    )
+    SELECTED = (
+        "Prompts were removed by their own count, so the counts of the others are biased. Every number is of the "
+        "prompts that were kept, rolled out anew: the interval allows for any pass rates of theirs, the value in it "
+        "rests on a smooth mix."
+    )
+    LOOKS_SELECTED = (
+        "One kind of dead prompt (all-pass or all-fail) is missing, though many prompts are one rollout away from it. "
+        "If nothing was left out, that is next to impossible, so D(G) is probably too low. If prompts were removed by "
+        "their count, fit with --removed all-pass (or all-fail)."
     )
     WEAK_PRIOR = (
         "These are pass rates of another model (see the notes): every number is a guess for yours, unless you train "
         "that model and sample it in the same way. Check with a small pilot of your own policy."
+    )
+    POOLED_POLICIES = (
+        "Rollouts of several training steps are pooled: pass rates are averages over changing policies. A prompt "
+        "visited at several steps looks more mixed than each of its groups was, so groups at any one step are dead "
+        "more often than this says (Jensen). Keep the last steps."
     )
     OK = "Enough prompts and rollouts for D(G) up to the pilot's own rollouts per prompt."
     NO_SUCCESS = "No rollout passed: the pass rates may be 0 or merely small; more rollouts per prompt would tell."
@@ -66,4 +85,11 @@ class FitStatus(Enum):
     @property
     def about_source(self) -> bool:
         """Whether it speaks of where the rollouts come from, so that every answer from them must show it."""
-        return self.name in ("DEPENDENT", "WEAK_PRIOR", "TRUNCATED", "DROPPED_COUNT_DOUBTFUL", "LOOKS_FILTERED")
+        return self.name in (
+            "DEPENDENT",
+            "WEAK_PRIOR",
+            "TRUNCATED",
+            "DROPPED_COUNT_DOUBTFUL",
+            "POOLED_POLICIES",
+            *LOOKS,
+        )

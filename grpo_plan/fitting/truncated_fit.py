@@ -213,7 +213,7 @@ def mixed_groups(pilot: Pilot, least_share: float) -> tuple[Pilot, int]:
         )
     if size < 2:
         raise PilotError("A truncated fit needs groups of at least 2 rollouts; got groups of 1.")
-    return _rows(pilot, full), size
+    return rows_of(pilot, full, OTHER_SIZES), size
 
 
 def restored(pilot: Pilot, all_fail: int, all_pass: int) -> Pilot:
@@ -248,13 +248,14 @@ def restored(pilot: Pilot, all_fail: int, all_pass: int) -> Pilot:
     )
 
 
-def _rows(pilot: Pilot, keep: NDArray[np.bool_]) -> Pilot:
+def rows_of(pilot: Pilot, keep: NDArray[np.bool_], reason: str) -> Pilot:
+    """Some rows of a pilot; the prompts of the others are counted."""
     if keep.all():
         return pilot
     columns = ("successes", "rollouts", "prompt_count", *PER_PROMPT)
     left = {name: column[keep] for name in columns if (column := getattr(pilot, name)) is not None}
     others = int(pilot.prompts_per_row[~keep].sum())
-    return replace(pilot, dropped=dict(pilot.dropped) | {OTHER_SIZES: others}, **left)
+    return replace(pilot, dropped=dict(pilot.dropped) | {reason: others}, **left)
 
 
 def _statuses(survivors: Survivors) -> tuple[FitStatus, ...]:

@@ -82,6 +82,8 @@ def measure_kappa(
     signal = _as_signal(mean_gradient_square)
     if fit is not None:
         require(fit, PassRateFit, "fit", "Make one with fit_pass_rates.")
+        if fit.removed is not None:
+            fit.require_all_groups("A measured kappa")
     return measured(
         sizes,
         np.stack([table[g] for g in sizes], axis=1),

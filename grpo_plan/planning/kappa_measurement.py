@@ -182,6 +182,8 @@ class KappaMeasurement:
             PilotError: The pilot has fewer than 2 prompts with 4 rollouts.
         """
         require(fit, PassRateFit, "fit", "Make one with fit_pass_rates.")
+        if fit.removed is not None:
+            fit.require_all_groups("A measured kappa")
         return self._kappa_with(PassMoments.of(fit.pilot))
 
     def group_size(self, prompt_rollouts: float = 0.0) -> Measured:

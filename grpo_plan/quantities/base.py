@@ -91,7 +91,7 @@ DEFINITIONS: dict[str, Definition] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Quantity:
     """Values of a quantity, step by step, and what they mean.
 
@@ -110,6 +110,17 @@ class Quantity:
     stage: Stage = Stage.UNFILTERED
     cumulative: bool = False
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line: name, how many steps have a value, their range and stage.
+
+        >>> Quantity(name="dead_fraction", values=np.array([0.25, np.nan, 0.5]))
+        <Quantity dead_fraction: 2 of 3 steps, 0.25 to 0.5 (fraction; nothing was filtered)>
+        """
+        known = self.values[np.isfinite(self.values)]
+        span = f", {known.min():.4g} to {known.max():.4g}" if known.size else ""
+        about = f"{self.unit}; {self.stage.value}"
+        return f"<Quantity {self.name}: {known.size:,} of {self.values.size:,} steps{span} ({about})>"
 
     @property
     def definition(self) -> Definition:

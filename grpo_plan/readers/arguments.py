@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.counting import ReadOptions
 from grpo_plan.readers.request import SPLITS, ReadRequest
+from grpo_plan.readers.selection import MAX_STEP
 
 MAX_FLOAT = sys.float_info.max
 
@@ -25,6 +27,7 @@ def request_of(
     reward_weights: object = None,
     split: object = "train",
     policy_steps: object = None,
+    groups_apart: bool = False,
     histogram: object = None,
     weak_prior: object = None,
     progress: Callable[[int], None] | None = None,
@@ -42,15 +45,17 @@ def request_of(
         raise DomainError(f"weak_prior must be the name of a model; got {weak_prior!r}.")
     if given.get("pass_rate") is not None and given.get("fail_rate") is not None:
         raise DomainError("pass_rate and fail_rate were both given; a column of one of them is enough.")
+    options = options_of(
+        pass_threshold, rollouts_per_prompt, where, skip_malformed, workers, storage_options, histogram
+    )
+    steps, part = _as_steps(policy_steps), _as_split(split)
     return ReadRequest(
         given=_as_columns(given),
-        options=options_of(
-            pass_threshold, rollouts_per_prompt, where, skip_malformed, workers, storage_options, histogram
-        ),
+        options=replace(options, steps=steps, split=part, groups_apart=bool(groups_apart)),
         format=format,
         reward_weights=_as_weights(reward_weights),
-        split=_as_split(split),
-        policy_steps=_as_steps(policy_steps),
+        split=part,
+        policy_steps=steps,
         weak_prior=weak_prior,
         progress=progress,
     )
@@ -135,9 +140,16 @@ def _as_steps(steps: object) -> tuple[int, int] | None:
         return None
     if not isinstance(steps, Sequence) or isinstance(steps, str) or len(steps) != 2:
         raise DomainError(f"policy_steps must be a first and a last step, e.g. (90, 100); got {steps!r}.")
-    first, last = steps
-    if not all(isinstance(s, int) and not isinstance(s, bool) for s in steps) or first > last:
-        raise DomainError(f"policy_steps must be two whole numbers in rising order; got {steps!r}.")
+    first, last = (end if given is None else given for given, end in zip(steps, (0, MAX_STEP), strict=True))
+    if not all(isinstance(s, int) and not isinstance(s, bool) for s in (first, last)) or first > last:
+        raise DomainError(
+            f"policy_steps must be two whole numbers in rising order, None for an open end; got {steps!r}."
+        )
+    if first < 0:
+        raise DomainError(
+            f"policy_steps must be steps by their numbers, from 0 on; got {steps!r}. Steps are not counted from the "
+            "end: a read without policy_steps says which is the last."
+        )
     return int(first), int(last)
 
 

@@ -165,7 +165,7 @@ def _tables(file: InputFile) -> list[str]:
         with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = damaged_text
             return [str(row[0]) for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # what SQLite says of it may hold damaged text
         raise PilotFormatError(
             f"{file.name}: cannot be read as an SQLite database ({error}). Is it complete?"
         ) from None

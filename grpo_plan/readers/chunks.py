@@ -75,14 +75,16 @@ def count_chunks(chunks: Iterable[Chunk], name: str, roles: ColumnMap, options: 
     """Count the chunks of a table into the tally."""
     for chunk in chunks:
         frame = chunk.frame
-        if options.where:
-            frame = kept_rows(frame.with_row_index(ROW), options)
-            tally.dropped.update(nonzero(rows_outside_where=chunk.frame.height - frame.height))
+        if options.conditions:
+            frame = kept_rows(frame.with_row_index(ROW), options, tally)
         if not frame.height:
             continue
         place = _namer(chunk, frame, name)
-        if roles.shape == "long" and tally.observer is None and _count_long(frame, roles, options, place, tally):
+        plain = roles.shape == "long" and tally.observer is None and not options.groups_apart
+        if plain and _count_long(frame, roles, options, place, tally):
             tally.rows += frame.height
+            if roles.step is not None:
+                tally.take_steps(frame[roles.step].unique().to_list())
             continue
         for start in range(0, frame.height, BATCH_ROWS):
             part = frame.slice(start, BATCH_ROWS)
@@ -170,6 +172,8 @@ def _passes(
         return None
     rewards = values.fill_null(float("nan")).to_numpy()
     threshold = options.pass_threshold
+    if threshold is not None:
+        tally.take_rewards(rewards)
     if threshold is None and tally.meets_odd_reward(rewards, place, column):
         threshold = 1.0  # of no matter: the pilot will be refused
     scored, passed_rows, _ = count_rewards(rewards, threshold, place, column)

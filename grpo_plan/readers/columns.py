@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from grpo_plan.errors import PilotFormatError
+from grpo_plan.readers.rates import decimal_of
 from grpo_plan.readers.values import is_missing, list_of, number_of, one_line, reward_of, shown
 
 PROMPT_NAMES = (
@@ -67,6 +68,7 @@ class ColumnMap:
     session: str | None = None  # only if named, as is text
     text: str | None = None
     prompt_count: str | None = None
+    step: str | None = None  # of training
 
     def roles(self) -> dict[str, str]:
         """Column of each role that has one."""
@@ -162,6 +164,8 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             **common,
         )
     elif reward is not None and not wide_named:
+        if "reward" not in named and prompt is not None and rows_are_prompts:
+            _refuse_rates(sample, reward, has_n)
         if prompt is None:
             raise PilotFormatError(
                 f"{sample.name}: no column names the prompt of a rollout. Columns: {sample.listing}. "
@@ -177,6 +181,7 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
             "--rollouts-per-prompt (rollouts_per_prompt=)."
         )
     else:
+        _refuse_a_column_a_run(sample, prompt)
         maybe = next((by_name[n] for n in MAYBE_FAIL_NAMES if n in by_name), None)
         hint = f" Is {maybe!r} the share that failed? Then give --fail-rate-column {maybe}." if maybe else ""
         raise PilotFormatError(
@@ -187,6 +192,46 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     found, notes = _only_numbers(sample, found)
     notes = [*doubts, *notes]
     return found, [*_notes(sample, found, by_name), *notes, *_without_effect(sample, found, named, constant_n)]
+
+
+def _refuse_a_column_a_run(sample: Sample, prompt: str | None) -> None:
+    """Say how to reshape a table with a column of 0 and 1 for each run."""
+    runs = [
+        one_line(name)
+        for name, values in sample.columns.items()
+        if name != prompt and (known := [v for v in values if not is_missing(v)]) and all(map(_is_pass_or_fail, known))
+    ]
+    if len(runs) < 2:
+        return
+    shown_runs = ", ".join(runs if len(runs) <= 4 else [*runs[:2], "...", runs[-1]])
+    raise PilotFormatError(
+        f"{sample.name}: {len(runs)} columns hold 0 and 1 ({shown_runs}), so it seems a column is a run. Reshape it "
+        "to one row a rollout (unpivot or melt) with a column reward, or put them into one column of lists."
+    )
+
+
+def _is_pass_or_fail(value: object) -> bool:
+    try:
+        return not isinstance(value, list | tuple) and reward_of(value) in (0.0, 1.0)
+    except (ValueError, OverflowError):
+        return False
+
+
+def _refuse_rates(sample: Sample, column: str, has_n: bool) -> None:
+    """Say which option reads a column of pass rates that has the name of a reward, one row a prompt."""
+    values = [v for v in sample.columns[column] if not is_missing(v)]
+    numbers = [x for v in values if (x := decimal_of(v)) is not None]
+    plain = _plain(column)
+    if plain not in RATE_OR_REWARD or len(values) < 2 or len(numbers) < len(values) or not 0 <= min(numbers):
+        return
+    written = any(isinstance(v, str) and ("%" in v or "," in v) for v in values)
+    fractions = any(x != int(x) for x in numbers) and max(numbers) <= 1 and plain in ("acc", "accuracy")
+    percent = 1 < max(numbers) <= 100 and (has_n or written)
+    if percent or fractions or (written and max(numbers) <= 100):
+        raise PilotFormatError(
+            f"{sample.name}: column {column!r} holds {shown(values[:3])}, one row a prompt: pass rates, it seems, "
+            f"and not rewards. Give --pass-rate-column {column} (pass_rate=), or for rewards --reward-column {column}."
+        )
 
 
 def _as_histogram(
@@ -266,14 +311,6 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
     if twice:
         first = twice[0].removesuffix("_duplicated_0")
         notes.append(f"{sample.name}: column {first!r} occurs more than once; the first is used.")
-    step = next((by_name[s] for s in STEP_NAMES if s in by_name), None)
-    if step is not None and step not in found.roles().values():
-        values = dict.fromkeys(map(str, sample.columns[step]))
-        if len(values) > 1:
-            notes.append(
-                f"{sample.name}: column {step!r} takes several values; rollouts of different policies are pooled. "
-                f"Keep one with --where {step}={next(iter(values))}."
-            )
     return notes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +19,9 @@ from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
 from grpo_plan.readers.cells import with_token_sums as with_token_sums
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counts import plain_counts, successes, whole
-from grpo_plan.readers.rates import RateColumn, RateReading
+from grpo_plan.readers.options import ReadOptions as ReadOptions
+from grpo_plan.readers.selection import MOST_STEPS, nothing_counted, whole_steps
+from grpo_plan.readers.selection import nonzero as nonzero
 from grpo_plan.readers.thresholds import OddRewards, odd_rewards
 from grpo_plan.readers.thresholds import needs_threshold as needs_threshold
 from grpo_plan.readers.values import (
@@ -37,28 +39,6 @@ if TYPE_CHECKING:
 COMPACT_ROWS = 1_000_000
 Place = Callable[[int], str]
 Observer = Callable[[Mapping[str, Sequence[Any]], ColumnMap, "ReadOptions", Place, "Tally"], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """How rewards become passes and which rows count."""
-
-    pass_threshold: float | None = None
-    rollouts_per_prompt: int | None = None
-    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    skip_malformed: bool | int = False
-    workers: int | None = None
-    storage_options: Mapping[str, str] | None = None
-    histogram: bool | None = None
-    rates: RateReading = field(default_factory=RateReading)
-    rate_column: RateColumn | None = None  # where given, rates are looked at and nothing is counted
-
-    @property
-    def skip_limit(self) -> float:
-        """How many malformed rows may be skipped."""
-        if isinstance(self.skip_malformed, bool):
-            return float("inf") if self.skip_malformed else 0
-        return self.skip_malformed
 
 
 class Deferred(Protocol):
@@ -85,6 +65,10 @@ class Tally:
     policy_column: str | None = None
     policies: list[str] = field(default_factory=list)
     where_seen: dict[str, list[object]] = field(default_factory=dict)
+    steps: set[int] = field(default_factory=set)  # of training, of rows that were kept
+    steps_seen: set[int] = field(default_factory=set)  # of all rows
+    rewards: tuple[float, float] | None = None  # smallest and largest, where a threshold was given
+    row_counts: Counter[tuple[int, int]] = field(default_factory=Counter)  # n and k of rows before they are added up
     observer: Observer | None = None
     odd: OddRewards | None = None
     other_rewards: Sequence[str] = ()
@@ -108,6 +92,25 @@ class Tally:
         self._passed += int(cells["k"].sum())
         if self.waiting > max(COMPACT_ROWS, self.compacted):
             self._compact()
+
+    def take_steps(self, kept: Iterable[object], seen: Iterable[object] = ()) -> None:
+        """Note the training steps of rows."""
+        for steps, values in ((self.steps, kept), (self.steps_seen, seen)):
+            if len(steps) < MOST_STEPS:
+                steps |= whole_steps(values)
+
+    def take_rewards(self, rewards: NDArray[np.float64]) -> None:
+        """Note the range of rewards."""
+        finite = rewards[np.isfinite(rewards)]
+        if finite.size:
+            both = (float(finite.min()), float(finite.max()), *(self.rewards or ()))
+            self.rewards = (min(both), max(both))
+
+    def take_rows(self, n: NDArray[np.int64], k: NDArray[np.int64]) -> None:
+        """Note the counts of rows, each a prompt or one visit of it."""
+        pairs, counts = np.unique(np.stack([n, k]), axis=1, return_counts=True)
+        for rollouts, passes, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+            self.row_counts[rollouts, passes] += count
 
     def _compact(self) -> None:
         self.parts = [merged(self.parts)]
@@ -135,11 +138,7 @@ class Tally:
         if self.odd is not None:
             raise self.odd.error(self.other_rewards)
         if not self.added:
-            left = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items())
-            if set(self.dropped) == {"rows_outside_where"}:
-                seen = "; ".join(f"{column}: {shown(values)}" for column, values in self.where_seen.items())
-                raise PilotFormatError(f"{name}: no row fits --where. Values among the first rows: {seen}.")
-            raise PilotFormatError(f"{name}: no rollout could be counted{f' ({left})' if left else ''}.")
+            raise nothing_counted(name, self.dropped, self.where_seen, self.steps_seen)
         self._compact()
         cells = _with_single_values(self.parts[0])
         if cells is not self.parts[0]:
@@ -259,6 +258,8 @@ def long_cells(
     except NotAReward as error:
         raise not_a_reward(place(error.index), str(roles.reward), error.value) from None
     threshold = options.pass_threshold
+    if threshold is not None:
+        tally.take_rewards(rewards)
     if threshold is None and tally.meets_odd_reward(rewards, place, str(roles.reward)):
         threshold = 1.0  # of no matter: the pilot will be refused
     scored, passed, infinite = count_rewards(rewards, threshold, place, str(roles.reward))
@@ -369,6 +370,8 @@ def wide_cells(
         tally.dropped.update(missing_prompt=unnamed)
         frame = frame.filter(pl.col("prompt").is_not_null())
     tally.repeated_rows = True
+    if frame.height:
+        tally.take_rows(frame["n"].to_numpy(), frame["k"].to_numpy())
     return with_token_sums(frame.with_columns(pl.col("tokens").fill_null(0.0)))
 
 
@@ -393,8 +396,3 @@ def malformed(place: str, why: str, skipped: int) -> PilotFormatError:
         )
     repair = "Convert the file, e.g. with iconv -f LATIN1 -t UTF-8" if "UTF-8" in why else "Repair the line"
     return PilotFormatError(f"{place}: {why}. {repair}, or drop such lines with --skip-malformed.")
-
-
-def nonzero(**counts: int) -> dict[str, int]:
-    """Reasons with a count."""
-    return {reason: count for reason, count in counts.items() if count}

@@ -53,5 +53,5 @@ def successes(value: object, total: int, place: Callable[[], str], name: str, re
     count = (rate or 0.0) / (100.0 if reading.percent else 1.0) * total
     raise PilotFormatError(
         f"{place()}: {name} = {shown_rate} of n = {total:,} is {count:.3g} {'fails' if reading.fails else 'passes'}, "
-        "not a whole number. Is n right? Give it with --n-column or --rollouts-per-prompt."
+        "not a whole number. Is n right? Give it with --n-column (n=) or --rollouts-per-prompt (rollouts_per_prompt=)."
     )

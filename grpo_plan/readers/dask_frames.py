@@ -54,12 +54,12 @@ def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, ta
         if column not in table.columns:
             listing = ", ".join(map(str, table.columns))
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
-    needed = list(dict.fromkeys([*roles.roles().values(), *options.where]))
+    needed = list(dict.fromkeys([*roles.roles().values(), *(c.column for c in options.conditions)]))
     if tally.observer is not None:
         _bring_rows(table[needed], name, roles, options, tally)
         return
     starts = [0]
-    if roles.prompt is None:  # prompts are named by their row
+    if roles.prompt is None or options.groups_apart:  # prompts are named by their row
         starts += np.cumsum(table[needed[0]].map_partitions(len).compute()).tolist()
     parts = table[needed].map_partitions(_counts, name, roles, options, starts, meta=_table([], SUMS))
     if roles.shape == "histogram":
@@ -123,6 +123,8 @@ def _counts(
     zeros = [0] * (len(SUMS) - 1)
     rows: list[list[Any]] = [[json.dumps([ROWS]), tally.rows - start, *zeros]]
     rows += [[json.dumps([reason]), count, *zeros] for reason, count in tally.dropped.items()]
+    rows += [[json.dumps([kind, step]), 0, *zeros] for kind in ("steps", "steps_seen") for step in getattr(tally, kind)]
+    rows += [[json.dumps([ROWS, n, k]), count, *zeros] for (n, k), count in tally.row_counts.items()]
     for cells in tally.parts:
         rows += [[json.dumps(row[: len(KEYS)]), *row[len(KEYS) :]] for row in with_token_sums(cells).iter_rows()]
     for cells in tally.histogram:
@@ -166,6 +168,10 @@ def _read(sums: pd.DataFrame, size: int, tally: Tally) -> list[tuple[list[Any], 
         key = json.loads(text)
         if len(key) == size:
             rows.append((key, numbers))
+        elif len(key) == 2:
+            getattr(tally, key[0]).add(key[1])
+        elif len(key) == 3:
+            tally.row_counts[key[1], key[2]] += numbers[0]
         elif key == [ROWS]:
             tally.rows += numbers[0]
         else:

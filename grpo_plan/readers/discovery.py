@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.candidates import look
-from grpo_plan.readers.files import InputFile, resolve
+from grpo_plan.readers.files import BYTE_ORDER_MARK, InputFile, open_sniffed, resolve
 from grpo_plan.readers.registry import TABLE, format_named, is_of, recognised
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.values import shown
@@ -31,12 +33,21 @@ class SeveralFormatsError(PilotFormatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Files of one format; None is the general reader of tables. ``beside`` holds other formats of the same run."""
+    """Files of one format; None is the general reader of tables. ``beside`` holds other formats of the same run.
+
+    ``left_out`` names files that were given among others and are no table: prose, or the source of a program.
+    """
 
     format: Format | None
     files: Sequence[InputFile]
     beside: Mapping[str, Sequence[InputFile]] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    damaged: Sequence[str] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        return (*self.damaged, *(f"{name} was left out: its lines are no rows of a table." for name in self.left_out))
 
 
 def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], want: str, name: str | None) -> Found:
@@ -62,7 +73,7 @@ def discover(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
         return found
     count = "1 folder" if len(closed) == 1 else f"{len(closed):,} folders"
     note = f"{count} could not be opened, and what is in there was not read: {shown(closed, 3)}."
-    return replace(found, notes=[*found.notes, note])
+    return replace(found, damaged=[*found.damaged, note])
 
 
 def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Sequence[str | os.PathLike[str]]) -> Found:
@@ -73,7 +84,7 @@ def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Seq
     for alike, lenient in ((_alike(files), False), (_alike(inside), True)):
         for same in alike:
             found, error = _format_of(same, want)
-            if error is not None and not lenient:
+            if error is not None and not lenient and any(_may_be_table(file) for file in same):
                 raise error
             if found is None and lenient:
                 passed_over += same
@@ -81,6 +92,13 @@ def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Seq
             key = TABLE if found is None else found.name
             formats[key] = found
             groups.setdefault(key, []).extend(same)
+    left_out: tuple[str, ...] = ()
+    if len(groups) > 1 and TABLE in groups:  # a shell's pattern takes in everything
+        no_table = [file for file in groups[TABLE] if not _may_be_table(file)]
+        left_out = tuple(file.name for file in no_table)
+        groups[TABLE] = [file for file in groups[TABLE] if file not in no_table]
+        if not groups[TABLE]:
+            del groups[TABLE]
     beside: dict[str, list[InputFile]] = {}
     if want == "run" and len(groups) > 1:
         order = {key: 0 if f is None else f.preference for key, f in formats.items()}
@@ -88,14 +106,18 @@ def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Seq
         beside = {key: held for key, held in groups.items() if order[key] > first}
         groups = {key: held for key, held in groups.items() if order[key] == first}
     if len(groups) > 1:
-        listing = ", ".join(f"{key} ({len(held):,} file{'s' * (len(held) > 1)})" for key, held in groups.items())
+        listing = ", ".join(
+            f"{key} ({f'1 file: {held[0].name}' if len(held) == 1 else f'{len(held):,} files'})"
+            for key, held in groups.items()
+        )
         raise SeveralFormatsError(
-            f"{_shown(items)}: holds several formats: {listing}. Name one with --format, or give its files."
+            f"{_shown(items)}: holds several formats: {listing}. Name one with --format (format=), or give its files."
         )
     if groups:
         key = next(iter(groups))
         chosen = _unique(groups[key])
-        return Found(format=formats[key], files=chosen, beside=beside, notes=_damaged(passed_over, chosen))
+        damaged = _damaged(passed_over, chosen)
+        return Found(format=formats[key], files=chosen, beside=beside, damaged=damaged, left_out=left_out)
     return Found(format=None, files=resolve([os.fspath(item) for item in items]))
 
 
@@ -173,6 +195,22 @@ def _damaged(passed_over: Sequence[InputFile], chosen: Sequence[InputFile]) -> l
         return []
     files = "1 file in the folder cannot" if len(names) == 1 else f"{len(names):,} files in the folder cannot"
     return [f"{files} be looked into and {'was' if len(names) == 1 else 'were'} passed over: {shown(names, 3)}."]
+
+
+def _may_be_table(file: InputFile) -> bool:
+    """Whether most lines of a file of separated values have as many fields as its first; other kinds pass."""
+    try:
+        with open_sniffed(file) as sniffed:
+            if sniffed.kind != "csv":
+                return True
+            text = sniffed.head.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=sniffed.separator) if row]
+    except csv.Error:
+        return True
+    except PilotFormatError:
+        return file.path is None or file.path.suffix.lower() not in SKIPPED_SUFFIXES
+    alike = sum(len(row) == len(rows[0]) for row in rows)
+    return 2 * alike > len(rows)
 
 
 def _alike(files: Sequence[InputFile]) -> list[list[InputFile]]:

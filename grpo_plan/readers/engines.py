@@ -5,7 +5,7 @@ Polars, pandas and Arrow tables are in this process already; `frames` counts the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,20 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import ReadOptions, Tally, needs_threshold, nonzero
-from grpo_plan.readers.frames import _by_rows, _filtered, _height, _key, _lengths, _lists, _polars, _take
+from grpo_plan.readers.frames import (
+    _by_rows,
+    _filtered,
+    _height,
+    _key,
+    _lengths,
+    _lists,
+    _polars,
+    _take,
+    steps_of,
+    take_range,
+)
 from grpo_plan.readers.histograms import CELL_KEYS, cells_of, single_values
+from grpo_plan.readers.selection import Condition
 from grpo_plan.readers.values import number_of, reward_of, shown
 
 if TYPE_CHECKING:
@@ -41,31 +53,44 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
     Raises:
         PilotFormatError: It is large, and what is asked for needs every row here.
     """
+    import narwhals as nw
+
     schema = frame.collect_schema()
     for column in options.where:
         if column not in schema.names():
             listing = ", ".join(schema.names())
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
-    total = _height(frame) if options.where else None
-    for column, wanted in options.where.items():
-        frame = _kept(frame, column, wanted, name, tally)
+    lost: dict[str, int] = {}
+    height = _height(frame) if options.conditions else 0
+    for condition in options.conditions:
+        if condition.span is not None:
+            tally.take_steps((), steps_of(frame, condition.column))
+        frame = _kept(frame, condition, name, tally)
+        before, height = height, _height(frame)
+        lost[condition.reason] = lost.get(condition.reason, 0) + before - height
     reason = needs_rows(schema, roles, tally)
+    if reason is None and options.groups_apart:
+        reason = "groups are told apart row by row"
     if reason is None and roles.shape == "wide" and not options.histogram:
         few = options.histogram is False or _height(frame) <= MOST_PROMPTS
         reason = "" if few else None  # a row is a prompt: the rows are the counts
     if reason is not None:
-        _bring_rows(frame, name, roles, options, tally, reason, total)
+        _bring_rows(frame, name, roles, options, tally, reason, lost)
         return
+    if roles.step is not None:
+        tally.take_steps(steps_of(frame, roles.step))
     frame = _with_counts(frame, name, roles, options)
     if roles.shape == "long" and not options.histogram:
         cells = _polars(_limited(_per_prompt(frame, roles, lengths=True), options))
         if options.histogram is False or cells.height <= MOST_PROMPTS:
             _refuse_odd(frame, int(cells["odd"].sum()), name, roles, options, tally)
-            _take(cells, total, tally)
+            if options.pass_threshold is not None and int(cells["k"].sum()) in (0, int(cells["n"].sum())):
+                take_range(frame.filter(nw.col("scored")), "reward", tally)
+            _take(cells, lost, tally)
             return
     if options.histogram is None:
         say_too_many(name, tally)
-    _take_histogram(frame, name, roles, options, total, tally)
+    _take_histogram(frame, name, roles, options, lost, tally)
 
 
 def say_too_many(name: str, tally: Tally) -> None:
@@ -80,14 +105,16 @@ def _limited(frame: Lazy, options: ReadOptions) -> Lazy:
     return frame if options.histogram is False else frame.head(MOST_PROMPTS + 1)
 
 
-def _kept(frame: Lazy, column: str, wanted: Sequence[str], name: str, tally: Tally) -> Lazy:
-    """The rows that one ``--where`` keeps."""
+def _kept(frame: Lazy, condition: Condition, name: str, tally: Tally) -> Lazy:
+    """The rows that fulfil a condition."""
     import narwhals as nw
 
-    if frame.collect_schema()[column] == nw.String and _texts(frame, column) is None:
+    column = condition.column
+    text = frame.collect_schema()[column] == nw.String and condition.span is None
+    if text and _texts(frame, column) is None:
         tally.notes.append(f"{name}: column {column!r} has many values; --where compares them as plain text.")
-        return frame.filter(nw.col(column).is_in(list(wanted)))
-    return _filtered(frame, column, wanted).lazy()
+        return frame.filter(nw.col(column).is_in(list(condition.wanted)))
+    return _filtered(frame, condition).lazy()
 
 
 def _texts(frame: Lazy, column: str) -> list[str] | None:
@@ -114,6 +141,8 @@ def needs_rows(schema: Mapping[str, Any], roles: ColumnMap, tally: Tally) -> str
         return f"column {roles.reward!r} holds lists"
     texts = (nw.String, nw.Categorical, nw.Enum)
     for role, column in roles.roles().items():
+        if role == "step":
+            continue
         kind = schema[column]
         number = kind.is_numeric()
         plain = number or (role not in ("n", "k", "response_tokens") and kind in texts)
@@ -125,7 +154,7 @@ def needs_rows(schema: Mapping[str, Any], roles: ColumnMap, tally: Tally) -> str
 
 
 def _bring_rows(
-    frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally, reason: str, total: int | None
+    frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions, tally: Tally, reason: str, lost: Mapping[str, int]
 ) -> None:
     """Read the needed columns of every row here; refused if they are many."""
     rows = _height(frame)
@@ -135,13 +164,12 @@ def _bring_rows(
             f"{name}: {rows:,} rows are too many to bring here, and {reason or 'a histogram has few'}. In the engine, "
             "write one row a rollout with a numeric reward, or one row a prompt with counts n and k."
         )
-    if total is not None:
-        tally.dropped.update(nonzero(rows_outside_where=total - rows))
+    tally.dropped.update(nonzero(**lost))
     if reason:
         tally.notes.append(f"{name}: {rows:,} rows were brought here, because {reason}.")
     needed = list(dict.fromkeys(roles.roles().values()))
     if rows:
-        _by_rows(frame.select(needed), name, roles, replace(options, where={}), tally)
+        _by_rows(frame.select(needed), name, roles, replace(options, where={}, selected=()), tally)
 
 
 def _with_counts(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions) -> Lazy:
@@ -291,7 +319,7 @@ def _cells(frame: Lazy, roles: ColumnMap) -> dict[str, list[Any]]:
 
 
 def _take_histogram(
-    frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions, total: int | None, tally: Tally
+    frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions, lost: Mapping[str, int], tally: Tally
 ) -> None:
     """Add the histogram, and count what was left out."""
     import narwhals as nw
@@ -322,7 +350,7 @@ def _take_histogram(
     tally.dropped.update(
         nonzero(
             missing_prompt=int((unnamed["rows"] - unnamed["missing"]).sum()),
-            rows_outside_where=0 if total is None else total - rows,
+            **lost,
             non_finite_reward=infinite,
             missing_reward=int(known["rows"].sum()) - scored - infinite if roles.shape == "long" else 0,
             prompts_with_missing_counts=missing,

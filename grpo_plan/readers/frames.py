@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import KEYS, TOKEN_SUMS, ReadOptions, Tally, needs_threshold, nonzero, with_token_sums
 from grpo_plan.readers.jsonlines import BATCH_ROWS, SAMPLE_ROWS, count_columns
+from grpo_plan.readers.selection import MOST_STEPS, Condition
 from grpo_plan.readers.values import (
     FAIL_WORDS,
     MISSING_WORDS,
     PASS_WORDS,
     RELATIVE_CLOSENESS,
-    matches_text,
     number_of,
     text_of,
 )
@@ -59,10 +61,14 @@ def count_frame(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions,
         if column not in frame.collect_schema().names():
             listing = ", ".join(frame.collect_schema().names())
             raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
-    prepared = _prepare(frame, roles) if roles.shape == "long" and tally.observer is None else None
+    prepared = (
+        _prepare(frame, roles)
+        if roles.shape == "long" and tally.observer is None and not options.groups_apart
+        else None
+    )
     if prepared is not None and _by_expressions(prepared, name, roles, options, tally):
         return
-    needed = list(dict.fromkeys([*roles.roles().values(), *options.where]))
+    needed = list(dict.fromkeys([*roles.roles().values(), *(c.column for c in options.conditions)]))
     _by_rows(frame.select(needed), name, roles, options, tally)
 
 
@@ -73,11 +79,12 @@ def _by_rows(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions, ta
     for start in range(0, len(whole), BATCH_ROWS):
         lists = _lists(whole[start : start + BATCH_ROWS])
         index = list(range(len(next(iter(lists.values())))))
-        for column, wanted in options.where.items():
-            index = [i for i in index if matches_text(lists[column][i], wanted)]
-        size = len(next(iter(lists.values())))
-        if len(index) < size:
-            tally.dropped["rows_outside_where"] += size - len(index)
+        for condition in options.conditions:
+            before, values = len(index), lists[condition.column]
+            if condition.span is not None:
+                tally.take_steps((), values)
+            index = [i for i in index if condition.holds(values[i], text=True)]
+            tally.dropped.update(nonzero(**{condition.reason: before - len(index)}))
         if index:
             columns = {role: [lists[column][i] for i in index] for role, column in roles.roles().items()}
             rows = [start + i for i in index]
@@ -158,11 +165,7 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
     """Count in the frame's engine; False if text rewards need Python to be understood."""
     import narwhals as nw
 
-    total = None
-    if options.where:
-        total = _height(frame)
-        for column, wanted in options.where.items():
-            frame = _filtered(frame, column, wanted)
+    frame, lost = conditioned(frame, options, tally)
     value = nw.col(REWARD)
     scored = value.is_finite().fill_null(False)
     infinite = value.is_in([float("inf"), float("-inf")]).fill_null(False)
@@ -200,7 +203,11 @@ def _by_expressions(frame: Frame, name: str, roles: ColumnMap, options: ReadOpti
         seen = sorted(set(_lists(rewards)[REWARD]) | set(_lists(frame.filter(odd).select(REWARD).head(1))[REWARD]))
         first = next(v for v in seen if v not in (0.0, 1.0))
         raise needs_threshold(name, str(roles.reward), first, seen)
-    _take(cells, total, tally)
+    if options.pass_threshold is not None and int(cells["k"].sum()) in (0, int(cells["n"].sum())):
+        take_range(frame.filter(scored), REWARD, tally)
+    if roles.step is not None:
+        tally.take_steps(steps_of(frame, roles.step))
+    _take(cells, lost, tally)
     return True
 
 
@@ -228,7 +235,7 @@ def _key(column: str, *, number: bool) -> Any:
     return nw.when(~nw.col(column).is_null() & (text != "")).then(text)
 
 
-def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
+def _take(cells: pl.DataFrame, lost: Mapping[str, int], tally: Tally) -> None:
     """Add the cells, and count what was left out."""
     import polars as pl
 
@@ -238,7 +245,7 @@ def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
     tally.dropped.update(
         nonzero(
             missing_prompt=int(cells.filter(unnamed)["rows"].sum()),
-            rows_outside_where=0 if total is None else total - rows,
+            **lost,
         )
     )
     cells = cells.filter(~unnamed)
@@ -253,26 +260,54 @@ def _take(cells: pl.DataFrame, total: int | None, tally: Tally) -> None:
         tally.add(with_token_sums(cells))
 
 
-def kept_rows(frame: pl.DataFrame, options: ReadOptions) -> pl.DataFrame:
-    """The rows of a polars frame that ``where`` keeps."""
+def kept_rows(frame: pl.DataFrame, options: ReadOptions, tally: Tally) -> pl.DataFrame:
+    """The rows of a polars frame that the conditions keep; the others are counted."""
     import narwhals as nw
 
-    kept: Frame = nw.from_native(frame)
-    for column, wanted in options.where.items():
-        kept = _filtered(kept, column, wanted)
+    kept, lost = conditioned(nw.from_native(frame), options, tally)
+    tally.dropped.update(nonzero(**lost))
     native: pl.DataFrame = nw.to_native(kept)
     return native
 
 
-def _filtered(frame: Frame, column: str, wanted: Sequence[str]) -> Frame:
-    """The rows that one ``--where`` keeps. Text is compared value by value, each distinct one once."""
+def conditioned(frame: Frame, options: ReadOptions, tally: Tally) -> tuple[Frame, dict[str, int]]:
+    """The rows that the conditions keep, and how many do not fulfil each."""
+    lost: dict[str, int] = {}
+    height = _height(frame) if options.conditions else 0
+    for condition in options.conditions:
+        if condition.span is not None:
+            tally.take_steps((), steps_of(frame, condition.column))
+        frame = _filtered(frame, condition)
+        before, height = height, _height(frame)
+        lost[condition.reason] = lost.get(condition.reason, 0) + before - height
+    return frame, lost
+
+
+def take_range(frame: Frame, column: str, tally: Tally) -> None:
+    """Note the smallest and the largest reward."""
     import narwhals as nw
 
+    ends = _lists(frame.select(nw.col(column).min().alias("low"), nw.col(column).max().alias("high")))
+    tally.take_rewards(np.array([x for x in (*ends["low"], *ends["high"]) if x is not None], dtype=np.float64))
+
+
+def steps_of(frame: Frame, column: str) -> list[Any]:
+    """Different values of a column of steps."""
+    return _lists(frame.select(column).unique().head(MOST_STEPS))[column]
+
+
+def _filtered(frame: Frame, condition: Condition) -> Frame:
+    """The rows that fulfil a condition. Text is compared value by value, each distinct one once."""
+    import narwhals as nw
+
+    column = condition.column
     kind = frame.collect_schema()[column]
-    if kind == nw.String:
+    if kind == nw.String or (condition.span is not None and not kind.is_numeric()):
         present = _lists(frame.select(column).unique())[column]
-        return frame.filter(nw.col(column).is_in([v for v in present if matches_text(v, wanted)]))
-    return frame.filter(_wanted(kind, column, wanted))
+        return frame.filter(nw.col(column).is_in([v for v in present if condition.holds(v, text=True)]))
+    if condition.span is not None:
+        return frame.filter((nw.col(column) >= condition.span[0]) & (nw.col(column) <= condition.span[1]))
+    return frame.filter(_wanted(kind, column, condition.wanted))
 
 
 def _wanted(kind: Any, column: str, wanted: Sequence[str]) -> Any:

@@ -14,6 +14,7 @@ from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.guard import one_error
+from grpo_plan.readers.instead import not_a_log, refuse_memory
 from grpo_plan.readers.pilot_reader import sink_of
 from grpo_plan.readers.request import ReadRequest
 
@@ -28,7 +29,7 @@ def read_groups(
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
-    policy_steps: tuple[int, int] | None = None,
+    policy_steps: tuple[int | None, int | None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> GroupLog:
     r"""Read the groups that a trainer dumped: which rollouts were sampled together, and whether they are dead.
@@ -42,7 +43,7 @@ def read_groups(
         format: Name of a format, where its content should not decide.
         reward_weights: Reward functions to sum, each times its weight.
         split: ``"train"``, ``"eval"`` or ``"all"``.
-        policy_steps: First and last training step to keep.
+        policy_steps: First and last training step to keep; None leaves an end open.
         progress: Called with the number of bytes of each block read.
 
     Raises:
@@ -60,6 +61,7 @@ def read_groups(
     >>> groups.groups, groups.dead.tolist()
     (2, [False, True])
     """
+    refuse_memory(source)
     request = request_of(
         {"reward": reward}, rollouts_per_prompt=rollouts_per_prompt, where=where, skip_malformed=skip_malformed,
         format=format, reward_weights=reward_weights, split=split, policy_steps=policy_steps, progress=progress,
@@ -73,12 +75,12 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
     found = discover(source, "pilot", request.format)
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is None:
-        raise PilotFormatError(
+        error = PilotFormatError(
             f"{name}: is a table, whose rows do not say which rollouts were sampled together. Give the dump of a "
             "trainer; grpo-plan formats lists them."
         )
-    tally = Tally()
-    tally.notes += found.notes
+        raise not_a_log(error, source, request)
+    tally = Tally(notes=[*found.notes])
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
         raise PilotFormatError(f"{name}: {found.format.name} does not say which rollouts were sampled together.")

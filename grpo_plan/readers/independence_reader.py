@@ -89,10 +89,11 @@ def read_independence(
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
-    policy_steps: tuple[int, int] | None = None,
+    policy_steps: tuple[int | None, int | None] | None = None,
     workers: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     weak_prior: str | None = None,
+    groups_apart: bool = False,
 ) -> IndependenceReport:
     """Read rollouts or counts and check that the rollouts of a prompt are independent.
 
@@ -124,9 +125,10 @@ def read_independence(
         format: Name of a format.
         reward_weights: Reward functions to sum.
         split: Rows of training or of evaluation.
-        policy_steps: First and last training step to keep.
+        policy_steps: First and last training step to keep; None leaves an end open.
         workers: As in `read_pilot`; here rows are read in order, by one process.
         storage_options: Credentials and settings of addresses.
+        groups_apart: Whether groups of one prompt are not added up, as in `read_pilot`.
         weak_prior: Model of the rollouts, if another than the one to be trained.
 
     Raises:
@@ -148,7 +150,7 @@ def read_independence(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
         policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, workers=workers,
-        storage_options=storage_options,
+        storage_options=storage_options, groups_apart=groups_apart,
     )  # fmt: skip
     level = as_level(level)
     by_order = order and session is None

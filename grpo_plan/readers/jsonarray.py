@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO
@@ -21,11 +22,15 @@ from grpo_plan.readers.rows import RowBatch, RowShape
 BLOCK_BYTES = 4 << 20
 MAX_ITEM_BYTES = 256 << 20
 SPACE = b" \t\r\n"
+BETWEEN = re.compile(rb"\}\s*,\s*\{")
+GUESS_BYTES = 1 << 18
+GUESSES = 3  # failed ones, after which each bracket is looked at
 ENDS = 64  # ends of items to try: one of them is followed by a comma already read
 QUOTE, BACKSLASH = b'"\\'
 CODES = np.zeros(256, dtype=np.int8)
 CODES[list(b"[{")], CODES[list(b"]}")] = 1, -1
 CODES[[QUOTE, BACKSLASH]] = 2, 3
+Decode = Callable[[bytes], list[Any] | None]
 
 
 class JsonArray:
@@ -37,12 +42,13 @@ class JsonArray:
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._name = name
-        self._pieces = _pieces(stream, name)
+        self._decode: Decode | None = None
+        self._pieces = self._cut(stream, name)
 
     def sample(self) -> Sample:
         """Columns and values of the first items."""
-        first = next(self._pieces, b"")
-        self._pieces = chain([first], self._pieces)
+        first, _ = next(self._pieces, (b"", None))
+        self._pieces = chain([(first, None)], self._pieces)
         rows = [item for item in _array_head(b"[" + first) if isinstance(item, dict)]
         if not rows:
             raise PilotFormatError(
@@ -53,9 +59,10 @@ class JsonArray:
     def batches(self, shape: RowShape, progress: Progress | None = None) -> Iterator[RowBatch]:
         """Rows of all items."""
         decoder = msgspec.json.Decoder(list[shape.row_type])  # type: ignore[name-defined]
-        done = 0
-        for piece in self._pieces:
-            rows = self._rows(piece, decoder, shape, done)
+        done, self._decode = 0, lambda piece: _decoded(piece, decoder)
+        for piece, rows in self._pieces:
+            if rows is None:
+                rows = self._rows(piece, decoder, shape, done)
             yield RowBatch(rows=rows, place=self._namer(done))
             done += len(rows)
             if progress is not None:
@@ -65,15 +72,12 @@ class JsonArray:
         return lambda index: f"{self._name}, item {done + index + 1:,}"
 
     def _rows(self, piece: bytes, decoder: msgspec.json.Decoder[Any], shape: RowShape, done: int) -> list[Any]:
-        text = b"[" + piece + b"]"
-        try:
-            if is_utf8(text):
-                rows: list[Any] = decoder.decode(text)
-                return rows
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass
+        rows = _decoded(piece, decoder)
+        if rows is not None:
+            return rows
         try:  # the json module also takes NaN and Infinity, which Python writes
-            return msgspec.convert(json.loads(text.decode()), list[shape.row_type])  # type: ignore[name-defined]
+            plain = json.loads((b"[" + piece + b"]").decode())
+            return msgspec.convert(plain, list[shape.row_type])  # type: ignore[name-defined]
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise self._fault(piece, done, error) from None
 
@@ -99,47 +103,77 @@ class JsonArray:
             "line (JSONL), where bad lines can be skipped."
         )
 
+    def _cut(self, stream: BinaryIO, name: str) -> Iterator[tuple[bytes, list[Any] | None]]:
+        """The items of the array in pieces, each some whole items with commas between them; decoded, if that was done.
 
-def _pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """The items of the array in pieces, each some whole items with commas between them."""
-    block = (stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)).lstrip(SPACE)[1:]
-    scan, closed = _Scan(), False
-    pieces = 0
-    while not closed:
-        try:
-            cut, closed = scan.cut(block)
-        except ValueError as error:
-            found = block[error.args[0] :][:40].decode(errors="replace")
-            raise PilotFormatError(
-                f"{name}: {found!r} follows an item, not a comma. Repair it, or give JSONL."
-            ) from None
-        if cut is None:
-            more = stream.read(BLOCK_BYTES)
-            if not more:
+        Where what stands before a comma decodes as items, the comma is one between items: that is tried first.
+        """
+        block = (stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)).lstrip(SPACE)[1:]
+        scan, closed = _Scan(), False
+        pieces, guesses = 0, GUESSES
+        while not closed:
+            if scan.fresh and len(block) < BLOCK_BYTES:
+                block += stream.read(BLOCK_BYTES)
+            if scan.fresh and self._decode is not None and guesses and (comma := _guess(block)):
+                rows = self._decode(block[:comma])
+                if rows:
+                    pieces += 1
+                    yield block[:comma], rows
+                    block = block[comma + 1 :]
+                    continue
+                guesses -= 1
+            try:
+                cut, closed = scan.cut(block)
+            except ValueError as error:
+                found = block[error.args[0] :][:40].decode(errors="replace")
                 raise PilotFormatError(
-                    f"{name}: the array is not closed. Is the file complete? One object a line (JSONL) is read too."
+                    f"{name}: {found!r} follows an item, not a comma. Repair it, or give JSONL."
+                ) from None
+            if cut is None:
+                more = stream.read(BLOCK_BYTES)
+                if not more:
+                    raise PilotFormatError(
+                        f"{name}: the array is not closed. Is the file complete? One object a line (JSONL) is read too."
+                    )
+                block += more
+                if len(block) > MAX_ITEM_BYTES:
+                    raise PilotFormatError(f"{name}: an item is longer than {MAX_ITEM_BYTES >> 20} MB. Is it complete?")
+                continue
+            piece = block[:cut]
+            if closed and block[cut : cut + 1] != b"]":
+                raise PilotFormatError(f"{name}: a bracket is closed that was not opened. Repair it, or give JSONL.")
+            if piece.strip(SPACE):
+                pieces += 1
+                yield piece, None
+            elif pieces or not closed:
+                raise PilotFormatError(f"{name}: the array has a comma without an item. Repair it, or give JSONL.")
+            block = block[cut + 1 :]
+            scan = _Scan()
+        while block or (block := stream.read(BLOCK_BYTES)):
+            if block.strip(SPACE):
+                raise PilotFormatError(
+                    f"{name}: something follows the array ({block.strip(SPACE)[:40].decode(errors='replace')!r}...). "
+                    "Give one array, or one object a line (JSONL)."
                 )
-            block += more
-            if len(block) > MAX_ITEM_BYTES:
-                raise PilotFormatError(f"{name}: an item is longer than {MAX_ITEM_BYTES >> 20} MB. Is it complete?")
-            continue
-        piece = block[:cut]
-        if closed and block[cut : cut + 1] != b"]":
-            raise PilotFormatError(f"{name}: a bracket is closed that was not opened. Repair it, or give JSONL.")
-        if piece.strip(SPACE):
-            pieces += 1
-            yield piece
-        elif pieces or not closed:
-            raise PilotFormatError(f"{name}: the array has a comma without an item. Repair it, or give JSONL.")
-        block = block[cut + 1 :]
-        scan = _Scan()
-    while block or (block := stream.read(BLOCK_BYTES)):
-        if block.strip(SPACE):
-            raise PilotFormatError(
-                f"{name}: something follows the array ({block.strip(SPACE)[:40].decode(errors='replace')!r}...). "
-                "Give one array, or one object a line (JSONL)."
-            )
-        block = b""
+            block = b""
+
+
+def _decoded(piece: bytes, decoder: msgspec.json.Decoder[Any]) -> list[Any] | None:
+    """Items of a piece, or None if they need another look."""
+    text = b"[" + piece + b"]"
+    try:
+        rows: list[Any] | None = decoder.decode(text) if is_utf8(text) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return rows
+
+
+def _guess(block: bytes) -> int:
+    """Offset of the last comma between what may be two items; 0 if there is none near the end."""
+    start = max(0, len(block) - GUESS_BYTES)
+    for found in reversed(list(BETWEEN.finditer(block, start))):
+        return block.index(b",", found.start())
+    return 0
 
 
 class _Scan:
@@ -148,6 +182,11 @@ class _Scan:
     def __init__(self) -> None:
         self._seen, self._depth, self._inside, self._escaped = 0, 0, False, False
         self._ends: list[int] = []
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was looked at yet."""
+        return self._seen == 0
 
     def cut(self, block: bytes) -> tuple[int | None, bool]:
         """Offset of the comma, or of the bracket that closes the array, or None; and whether it is the bracket.

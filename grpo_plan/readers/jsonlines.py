@@ -133,7 +133,7 @@ def read_json_lines(
     position = _Position(path=path, offset=offset, lines=0)
     for block in blocks:
         if isinstance(block, Overlong):
-            why = f"is longer than {MAX_LINE_BYTES >> 20} MB ({shown_bytes(block)}...)"
+            why = f"is longer than {MAX_LINE_BYTES >> 20} MB ({shown_bytes(block)})"
             tally.skip(_line_namer(name, position, None), why, options, position.offset)
         elif (rows := _decoded(block, decoder)) is not None:
             yield RowBatch(rows=rows, place=_line_namer(name, position, None))

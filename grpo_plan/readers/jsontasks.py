@@ -56,6 +56,10 @@ class TaskResult:
     rows: int = 0
     added: int = 0
     repeated_rows: bool = False
+    steps: set[int] = field(default_factory=set)
+    steps_seen: set[int] = field(default_factory=set)
+    row_counts: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    rewards: tuple[float, float] | None = None
     malformed: list[tuple[int | str, str]] = field(default_factory=list)
     odd: OddRewards | None = None
     error: str | None = None
@@ -110,6 +114,10 @@ def run(task: Task) -> TaskResult:
         rows=tally.rows,
         added=tally.added,
         repeated_rows=tally.repeated_rows,
+        steps=tally.steps,
+        steps_seen=tally.steps_seen,
+        row_counts=tally.row_counts,
+        rewards=tally.rewards,
         malformed=tally.malformed,
         odd=tally.odd,
         error=error,
@@ -182,6 +190,10 @@ class Later:
         tally.added += result.added - sum(c.height for c in result.cells)
         tally.rows += result.rows
         tally.repeated_rows |= result.repeated_rows
+        tally.steps |= result.steps
+        tally.steps_seen |= result.steps_seen
+        tally.row_counts.update(result.row_counts)
+        tally.take_rewards(np.array(result.rewards or (), dtype=np.float64))
         if progress is not None:
             progress(task.size)
 
@@ -224,7 +236,7 @@ def count_later(
     later = tally.later
     if not isinstance(later, Later) or tally.observer is not None or roles.prompt is None or roles.shape == "histogram":
         return False
-    if file.path is None or not file.path.is_file():
+    if file.path is None or not file.path.is_file() or options.groups_apart:
         return False
     size = file.path.stat().st_size
     whole = Task(

@@ -12,17 +12,20 @@ from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
 from grpo_plan.readers.addresses import is_address
 from grpo_plan.readers.arguments import request_of
-from grpo_plan.readers.candidates import look, look_at
+from grpo_plan.readers.candidates import look_at
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed, resolve
+from grpo_plan.readers.frame_sets import as_file, set_of_frame
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.histograms import histogram_pilot
+from grpo_plan.readers.instead import not_a_log
 from grpo_plan.readers.jsontasks import several_processes
 from grpo_plan.readers.rate_tables import count_frame_rates, count_tables
 from grpo_plan.readers.registry import TABLE, format_named, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of
+from grpo_plan.readers.selection import OUTSIDE, mixed_rows
+from grpo_plan.readers.sink import BROKEN_LINES, RolloutSink, pilot_of, with_threshold_note, without_group_names
 from grpo_plan.readers.source import Format
 from grpo_plan.readers.tables import count_address, count_file, count_sniffed, engine_errors
 
@@ -48,12 +51,13 @@ def read_pilot(
     format: str | None = None,
     reward_weights: Mapping[str, float] | None = None,
     split: str = "train",
-    policy_steps: tuple[int, int] | None = None,
+    policy_steps: tuple[int | None, int | None] | None = None,
     workers: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     weak_prior: str | None = None,
     prompt_count: str | None = None,
     histogram: bool | None = None,
+    groups_apart: bool = False,
 ) -> Pilot:
     """Read rollouts or counts as a Pilot.
 
@@ -88,7 +92,7 @@ def read_pilot(
         format: Name of a format, where its content should not decide; ``"table"`` for the general reader.
         reward_weights: Reward functions to sum, each times its weight, where a source has several.
         split: ``"train"``, ``"eval"`` or ``"all"``: which rows to count, where a source holds both.
-        policy_steps: First and last training step to keep, both included.
+        policy_steps: First and last training step to keep, both included; None leaves an end open.
         workers: Processes that read large JSONL files; one a core, up to 8, if not given. The result is the same.
         storage_options: Credentials and settings of addresses, as polars names them.
         weak_prior: Model that the rollouts are of, where it is another than the one to be trained.
@@ -96,6 +100,8 @@ def read_pilot(
         histogram: True for a pilot without names of prompts and lengths, only the number of prompts of each (n, k),
             stratum and temperature: nothing else then comes out of Spark, Dask or DuckDB. False for counts a prompt.
             Default: counts a prompt, but the histogram where another engine holds over 1,000,000 prompts.
+        groups_apart: Each row of counts, or with a list of rewards, is one group, and so are the rollouts of a prompt
+            at one step: groups of one prompt are not added up. Needed for a table of mixed groups only.
 
     Returns:
         A Pilot; rollouts whose scoring failed are in ``dropped``, never read as 0.
@@ -120,7 +126,7 @@ def read_pilot(
         given, pass_threshold=pass_threshold, rollouts_per_prompt=rollouts_per_prompt, where=where,
         skip_malformed=skip_malformed, format=format, reward_weights=reward_weights, split=split,
         policy_steps=policy_steps, progress=progress, weak_prior=weak_prior, workers=workers,
-        storage_options=storage_options, histogram=histogram,
+        storage_options=storage_options, histogram=histogram, groups_apart=groups_apart,
     )  # fmt: skip
     pilot = read_into(Tally(), source, request)
     return pilot.as_histogram() if histogram else pilot
@@ -136,6 +142,10 @@ def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     if not (isinstance(source, str | os.PathLike) or _is_path_list(source)):
         name = "the dataframe"
         with engine_errors(name, "table"):
+            known = set_of_frame(source, name, request)
+            if known is not None:
+                with as_file(source, name) as file:
+                    return _read_format(known, [file], name, tally, request, files=0)
             count_frame_rates(source, name, request, tally)
         return _table_pilot(tally, name, 0, request)
     only = source if isinstance(source, str | os.PathLike) else (source[0] if len(source) == 1 else None)  # type: ignore[index, arg-type]
@@ -144,35 +154,24 @@ def _read_into(tally: Tally, source: object, request: ReadRequest) -> Pilot:
     items = [source] if isinstance(source, str | os.PathLike) else list(source)  # type: ignore[call-overload]
     if any(is_address(item) for item in items):
         return _read_addresses(items, tally, request)
-    found = discover(source, "pilot", request.format)  # type: ignore[arg-type]
-    name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
+    try:
+        return _read_found(items, tally, request)
+    except PilotFormatError as error:
+        raise not_a_log(error, items, request) from None
+
+
+def _read_found(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
+    """Read files as what they are found to be."""
+    found = discover(items, "pilot", request.format)
     tally.notes += found.notes
+    name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
-    try:
-        with several_processes(tally, request.options):
-            count_tables(found.files, request, tally)
-    except PilotFormatError:
-        if request.format is None and (log := _log_of_metrics(found.files[0])) is not None:
-            raise PilotFormatError(
-                f"{found.files[0].name}: is a log of metrics ({log}), which holds no rollouts. Give the rollouts of "
-                "the run (grpo-plan formats lists them); read_run reads its metrics."
-            ) from None
-        raise
+    with several_processes(tally, request.options):
+        count_tables(found.files, request, tally)
     if len(found.files) > 1:
         tally.notes = [tally.notes[0], f"{len(found.files):,} files were read as one pilot.", *tally.notes[1:]]
     return _table_pilot(tally, name, len(found.files), request)
-
-
-def _log_of_metrics(file: InputFile) -> str | None:
-    """Name of the format of a run's metrics that a file is of; None if it is of none."""
-    if file.path is None or not file.path.is_file():
-        return None
-    try:
-        found = recognised(look(file), "run")
-    except PilotFormatError:
-        return None
-    return None if found is None else found.name
 
 
 def _read_addresses(items: Sequence[str | os.PathLike[str]], tally: Tally, request: ReadRequest) -> Pilot:
@@ -198,18 +197,38 @@ def sink_of(tally: Tally, request: ReadRequest, format: Format, files: Sequence[
     return sink
 
 
-def _read_format(format: Format, files: Sequence[InputFile], name: str, tally: Tally, request: ReadRequest) -> Pilot:
-    sink = sink_of(tally, request, format, files)
+def _read_format(
+    format: Format,
+    found: Sequence[InputFile],
+    name: str,
+    tally: Tally,
+    request: ReadRequest,
+    *,
+    files: int | None = None,
+) -> Pilot:
+    sink = sink_of(tally, request, format, found)
+    if files is not None:
+        sink.files = files
     tally.notes = list(dict.fromkeys(tally.notes))
     return pilot_of(sink, name)
 
 
 def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> Pilot:
     tally.notes = list(dict.fromkeys(tally.notes))
-    rows = tally.rows + sum(tally.dropped[reason] for reason in ("rows_outside_where", *BROKEN_LINES))
+    rows = tally.rows + sum(tally.dropped[reason] for reason in (*OUTSIDE, *BROKEN_LINES))
     pilot = histogram_pilot(tally, name) if tally.histogram else tally.pilot(name)
+    if request.options.groups_apart:
+        pilot = without_group_names(pilot)
+    pilot = with_threshold_note(pilot, tally, request)
     provenance = Provenance(
-        format=TABLE, files=files, rows=rows, policies=tuple(tally.policies), weak_prior=request.weak_prior
+        format=TABLE,
+        files=files,
+        rows=rows,
+        policy_steps=(min(tally.steps), max(tally.steps)) if tally.steps else None,
+        step_count=len(tally.steps),
+        policies=tuple(tally.policies),
+        weak_prior=request.weak_prior,
+        merged_rows=mixed_rows(tally.row_counts) if tally.row_counts.total() > pilot.prompts else (),
     )
     return replace(pilot, notes=sentences(*pilot.notes, *provenance.warnings), provenance=provenance)
 

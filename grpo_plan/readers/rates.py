@@ -48,6 +48,8 @@ def decimal_of(value: object) -> Decimal | None:
     """
     if isinstance(value, str):
         value = value.strip().removesuffix("%").strip()
+        if "." not in value:
+            value = value.replace(",", ".")  # a decimal comma; two are no number
     elif isinstance(value, bool) or (number := number_of(value)) is None:
         return None
     else:
@@ -317,5 +319,6 @@ def _short(number: Decimal) -> Decimal | None:
     """A number of single precision with as few digits as tell it apart; None if it is of double precision."""
     import numpy as np
 
-    single: Any = np.float32(float(number))
+    with np.errstate(over="ignore"):
+        single: Any = np.float32(float(number))
     return Decimal(str(single)) if float(single) == float(number) else None

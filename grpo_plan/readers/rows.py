@@ -9,12 +9,14 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import ReadOptions, Tally, long_cells, nonzero
 from grpo_plan.readers.histograms import take_counts
-from grpo_plan.readers.values import is_missing, list_of, matches
+from grpo_plan.readers.selection import apart
+from grpo_plan.readers.values import is_missing, list_of, rewards_of
 
 BATCH_ROWS = 200_000
 
@@ -82,14 +84,16 @@ def _joined(starts: Sequence[int], places: Sequence[Callable[[int], str]]) -> Ca
 def _kept(
     batch: RowBatch, shape: RowShape, options: ReadOptions, tally: Tally
 ) -> tuple[Sequence[Any], Callable[[int], str]]:
-    """The rows that ``where`` keeps."""
-    if not options.where:
+    """The rows that the conditions keep."""
+    if not options.conditions:
         return batch.rows, batch.place
     kept = list(range(len(batch.rows)))
-    for column, wanted in options.where.items():
-        values = shape.values(batch.rows, column)
-        kept = [i for i in kept if matches(values[i], wanted)]
-    tally.dropped.update(nonzero(rows_outside_where=len(batch.rows) - len(kept)))
+    for condition in options.conditions:
+        before, values = len(kept), shape.values(batch.rows, condition.column)
+        if condition.span is not None:
+            tally.take_steps((), values)
+        kept = [i for i in kept if condition.holds(values[i])]
+        tally.dropped.update(nonzero(**{condition.reason: before - len(kept)}))
     return [batch.rows[i] for i in kept], _through(batch.place, kept)
 
 
@@ -102,6 +106,10 @@ def count_columns(
 ) -> None:
     """Count a batch of columns (one list of values a role) of any shape into the tally."""
     size, given = len(next(iter(columns.values()))), columns
+    if "step" in columns:
+        tally.take_steps(columns["step"])
+    if options.groups_apart and roles.shape != "histogram":
+        columns = apart(columns, roles, tally.rows)
     if roles.shape in ("wide", "histogram"):
         take_counts(columns, roles, options, place, tally)
     elif roles.shape == "long":
@@ -111,9 +119,22 @@ def count_columns(
         tally.repeated_rows = True
         if row_of:
             tally.add(long_cells(columns, roles, options, _through(place, row_of), tally))
+            if roles.prompt is not None and tally.odd is None:
+                _take_rows(columns["reward"], row_of, options, tally)
     if tally.observer is not None and tally.odd is None:
         tally.observer(given, roles, options, place, tally)
     tally.rows += size
+
+
+def _take_rows(rewards: Sequence[Any], row_of: Sequence[int], options: ReadOptions, tally: Tally) -> None:
+    """Note the counts of rows that hold lists."""
+    values = rewards_of(rewards)
+    scored = np.isfinite(values)
+    n = np.bincount(row_of, weights=scored).astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        passed = scored & (values >= (1.0 if options.pass_threshold is None else options.pass_threshold))
+    k = np.bincount(row_of, weights=passed).astype(np.int64)
+    tally.take_rows(n[n > 0], k[n > 0])
 
 
 def flatten_lists(

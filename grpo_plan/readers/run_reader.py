@@ -17,16 +17,17 @@ from grpo_plan.readers.files import InputFile, as_path, open_sniffed
 from grpo_plan.readers.formats.metrics import read_metrics
 from grpo_plan.readers.groups_reader import read_groups
 from grpo_plan.readers.guard import one_error
+from grpo_plan.readers.instead import is_paths, rows_of_memory
 from grpo_plan.readers.registry import TABLE
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.run_builder import NO_STEP, with_config
+from grpo_plan.readers.run_builder import NO_STEP, RunBuilder, add_rows, with_config
 from grpo_plan.run_log import RunLog
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def read_run(
-    source: Source,
+    source: object,
     *,
     run: str | Sequence[str] | None = None,
     config: Mapping[str, object] | None = None,
@@ -35,6 +36,8 @@ def read_run(
     skip_malformed: bool = False,
     format: str | None = None,
     progress: Callable[[int], None] | None = None,
+    reward: str | None = None,
+    pass_threshold: float | None = None,
 ) -> RunLog:
     r"""Read the metrics of a run, and the rollouts that lie beside them.
 
@@ -43,7 +46,8 @@ def read_run(
     latest checkpoint counts, and rollouts that it dumped are read as groups.
 
     Args:
-        source: Path, glob, folder, a list of these, or ``"-"`` for standard input.
+        source: Path, glob, folder, a list of these, or ``"-"`` for standard input; or rows in memory, one a step: a
+            dataframe, or mappings (``list(run.scan_history())`` of W&B).
         run: Name of the run, where a source holds several; several names are joined in this order.
         config: Settings of the run that its log does not hold, e.g. ``{"scale_rewards": "group"}``.
         group_size: Rollouts per prompt, where the source does not tell it.
@@ -51,6 +55,9 @@ def read_run(
         skip_malformed: Drop and count malformed lines.
         format: Name of a format, where its content should not decide; ``"table"`` for any table with a column of steps.
         progress: Called with the number of bytes of each block read.
+        reward: Reward function by which to judge the rollouts, where these have several; without it their sum.
+        pass_threshold: Reward from which a rollout passes, for the shares of groups that all pass or all fail; not
+            needed where rewards have two levels.
 
     Returns:
         A RunLog; `RunLog.quantity` gives the same quantity of every tool.
@@ -69,22 +76,28 @@ def read_run(
     >>> log.steps.tolist(), log.tool, log.quantity("dead_fraction").values.tolist()
     ([1, 2], 'trl', [0.5, 0.5])
     """
-    request = request_of({}, skip_malformed=skip_malformed, format=format, progress=progress)
+    request = request_of(
+        {"reward": reward},
+        pass_threshold=pass_threshold,
+        skip_malformed=skip_malformed,
+        format=format,
+        progress=progress,
+    )
     size = None if group_size is None else as_count(group_size, "group_size")
     if config is not None and not isinstance(config, Mapping):
         raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
     request = replace(request, runs=_names(run), config=dict(config or {}))
-    with one_error(os.fspath(source) if isinstance(source, str | os.PathLike) else f"{len(source)} sources"):
+    with one_error(os.fspath(source) if isinstance(source, str | os.PathLike) else "the source"):
         return _read(source, request, size, groups)
 
 
-def _read(source: Source, request: ReadRequest, size: int | None, groups: bool) -> RunLog:
-    log, found = load_run(source, request)
+def _read(source: object, request: ReadRequest, size: int | None, groups: bool) -> RunLog:
+    log, found = load_run(source, request) if is_paths(source) else (_in_memory(source, request), None)  # type: ignore[arg-type]
     log = with_config(log, request.config)
     if size is not None:
         log = replace(log, group_size=size)
-    if groups and source != "-":
-        log = _with_groups(log, source, request)
+    if groups and is_paths(source) and source != "-":
+        log = _with_groups(log, source, request)  # type: ignore[arg-type]
     if log.group_size is None:
         log = replace(log, group_size=log.rollouts_per_prompt)
     if log.format == TABLE and log.tool is None and NO_STEP in log.notes:
@@ -97,10 +110,12 @@ def _read(source: Source, request: ReadRequest, size: int | None, groups: bool) 
             f"{log.source}: holds no metrics of training{_left_out(log)}. Give the log of a trainer (grpo-plan formats "
             "lists them)."
         )
+    if found is not None and found.notes:
+        log = replace(log, notes=(*log.notes, *found.notes))
     if found is not None and found.beside:
         also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
         log = replace(log, notes=sentences(*log.notes, f"Also there, and not read: {also}."))
-    return log if found is None or not found.notes else replace(log, notes=sentences(*log.notes, *found.notes))
+    return replace(log, pass_threshold=request.options.pass_threshold)
 
 
 def _left_out(log: RunLog) -> str:
@@ -146,6 +161,15 @@ def _rollouts(source: Source) -> bool:
         return discover(source, "pilot", None).format is not None
     except GrpoPlanError:
         return False
+
+
+def _in_memory(source: object, request: ReadRequest) -> RunLog:
+    """A log of rows in memory."""
+    if request.runs:
+        raise DomainError("run names one of several runs of a file; the rows given are one run. Leave it out.")
+    builder = RunBuilder()
+    add_rows(builder, rows_of_memory(source))
+    return builder.run_log(format=TABLE, source="the rows given")
 
 
 def _nothing(source: Source) -> RunLog:
@@ -194,7 +218,8 @@ def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> 
     """The groups of a source, or why they cannot be read."""
     try:
         return read_groups(
-            source, skip_malformed=request.options.skip_malformed, rollouts_per_prompt=group_size,
+            source, reward=request.given.get("reward"), skip_malformed=request.options.skip_malformed,
+            rollouts_per_prompt=group_size,
             progress=request.progress,
         )  # fmt: skip
     except GrpoPlanError as error:

@@ -11,30 +11,29 @@ import numpy as np
 
 from grpo_plan.errors import PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
-from grpo_plan.provenance import Provenance
+from grpo_plan.provenance import DeadGroups, Provenance
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, Tally
+from grpo_plan.readers.group_table import GroupTable
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.selection import SEPARATOR as SEPARATOR
+from grpo_plan.readers.thresholds import out_of_reach
 from grpo_plan.readers.values import (
-    NotAReward,
     distinct,
     is_whole,
     matches,
     number_of,
-    rewards_of,
     shown,
-    text_series,
     texts_of,
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 COUNTED = ("prompt", "reward", "n", "k", "stratum", "temperature", "response_tokens", "policy", "session", "text")
 BROKEN_LINES = ("malformed_line", "truncated_last_line")  # counted where lines are read, before they are rows
-SEPARATOR = "\x1f"  # between a prompt and its group, where each group is counted apart
-ESCAPED = "\\x1f"  # how it is written in a prompt
+ESCAPED = "\\x1f"  # how the separator of groups is written in a prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +43,8 @@ class RolloutSink:
     A reader calls `add` with columns of equal length. ``prompt`` (its identity: text or id) and ``reward`` (None where
     scoring failed) are needed. These are understood if given: ``stratum``, ``temperature``, ``response_tokens``,
     ``policy``, ``step`` (of training), ``group`` (what was sampled together for one prompt; needed for dead groups),
-    ``split`` (``train`` or ``eval``). Any further column can be filtered by.
+    ``split`` (``train`` or ``eval``), ``full_reward`` (what the trainer compares within a group, where ``reward`` is
+    another). Any further column can be filtered by.
 
     A reader sets ``filtered`` before it adds rows, or, where only the rows themselves can tell, ``groups_apart`` before
     and ``filtered`` after them (`grpo_plan.readers.survivors.judge`).
@@ -56,10 +56,15 @@ class RolloutSink:
     groups: GroupTable | None = None
     groups_apart: bool = False
     filtered: str | None = None
+    removed: str | None = None
     weak_prior: str | None = None
     files: int = 0
     rows: int = 0
     steps: set[int] = field(default_factory=set)
+
+    @property
+    def _apart(self) -> bool:
+        return self.groups_apart or self.request.options.groups_apart
 
     def note(self, sentence: str) -> None:
         """A sentence on how the source was read; said once."""
@@ -100,7 +105,7 @@ class RolloutSink:
             if (name := self.request.given.get(role)) is not None:
                 counted[role] = columns[name] if name in columns else self._missing(name, role, columns)
         observer, observed = self.tally.observer, counted
-        if (self.filtered is not None or self.groups_apart) and "group" in columns:  # dropped were groups
+        if (self.filtered is not None or self._apart) and "group" in columns:  # dropped were groups
             prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))
             apart = [
                 None if p is None else f"{p.replace(SEPARATOR, ESCAPED)}{SEPARATOR}{step}{SEPARATOR}{group}"
@@ -147,8 +152,18 @@ class RolloutSink:
             policy_steps=(min(self.steps), max(self.steps)) if self.steps else None,
             step_count=len(self.steps),
             filtered=self.filtered,
+            removed=self.removed,
             weak_prior=self.weak_prior,
+            dead_groups=self._dead_groups(),
         )
+
+    def _dead_groups(self) -> DeadGroups | None:
+        """Of groups that were counted; None where the source dropped the dead ones, or says no groups."""
+        request = self.request
+        if self.groups is None or self.filtered is not None or request.any_reward:
+            return None
+        chosen = bool(request.reward_weights) or request.given.get("reward") is not None
+        return self.groups.dead(request.options.pass_threshold, full_known=not chosen)
 
     def _kept(self, columns: Mapping[str, Sequence[Any]], size: int) -> list[int]:
         """Rows that the split, the steps and ``--where`` keep; the others are counted."""
@@ -158,8 +173,11 @@ class RolloutSink:
             kept = self._where(kept, f"{other}_rows", lambda i: columns["split"][i] == request.split)
         if request.policy_steps is not None:
             if "step" not in columns:
-                raise PilotFormatError(f"{self.format}: rows hold no training step, so --policy-steps cannot be used.")
+                raise PilotFormatError(
+                    f"{self.format}: rows hold no training step, so --policy-steps (policy_steps=) cannot be used."
+                )
             low, high = request.policy_steps
+            self.tally.take_steps((), columns["step"])
             steps = [number_of(v) for v in columns["step"]]
             kept = self._where(
                 kept, "rows_outside_policy_steps", lambda i: (s := steps[i]) is not None and low <= s <= high
@@ -197,81 +215,52 @@ def _steps(values: Sequence[Any], place: Place) -> list[int | None]:
     return list(values)
 
 
-@dataclass(slots=True, kw_only=True)
-class GroupTable:
-    """One row a group: how many rollouts, how many scored, and the range of their rewards."""
-
-    parts: list[pl.DataFrame] = field(default_factory=list)
-
-    def add(self, columns: Mapping[str, Sequence[Any]], place: Place, reward_name: str) -> None:
-        """Take a batch; a group may continue in the next one."""
-        import polars as pl
-
-        try:
-            rewards = rewards_of(columns["reward"])
-        except NotAReward as error:
-            raise PilotFormatError(
-                f"{place(error.index)}: {reward_name} is {shown([error.value])}, which is neither a number nor a "
-                "pass/fail word (true/false, C/I). Name another with --reward-column."
-            ) from None
-        rewards = np.where(np.isfinite(rewards), rewards, np.nan)
-        steps = columns.get("step", [None] * len(rewards))
-        frame = pl.DataFrame(
-            {
-                "group": text_series(columns["group"]).fill_null(""),
-                "step": pl.Series([-1 if s is None else s for s in steps], dtype=pl.Int64),
-                "prompt": text_series(columns["prompt"]),
-                "reward": pl.Series(rewards).fill_nan(None),
-            }
-        )
-        reward = pl.col("reward")
-        self.parts.append(
-            frame.group_by("step", "group", maintain_order=True).agg(
-                pl.col("prompt").first(),
-                pl.len().cast(pl.Int64).alias("rollouts"),
-                reward.count().cast(pl.Int64).alias("scored"),
-                reward.min().alias("low"),
-                reward.max().alias("high"),
-                reward.sum().alias("total"),
-            )
-        )
-
-    def frame(self) -> pl.DataFrame:
-        """Groups in order of first appearance."""
-        import polars as pl
-
-        merged = (
-            pl.concat(self.parts)
-            .group_by("step", "group", maintain_order=True)
-            .agg(
-                pl.col("prompt").first(),
-                pl.col("rollouts", "scored").sum(),
-                pl.col("low").min(),
-                pl.col("high").max(),
-                pl.col("total").sum(),
-            )
-        )
-        self.parts = [merged]
-        return merged
-
-
 def without_groups(prompts: Sequence[str]) -> list[str]:
     """Prompt names without the groups that were counted apart."""
     return [p.partition(SEPARATOR)[0] for p in prompts]
 
 
+def with_threshold_note(pilot: Pilot, tally: Tally, request: ReadRequest) -> Pilot:
+    """The pilot, with a note where its threshold is out of the reach of all rewards."""
+    passes = int(pilot.successes @ pilot.prompts_per_row)
+    found = out_of_reach(request.options.pass_threshold, tally.rewards, passes, pilot.total_rollouts)
+    return replace(pilot, notes=(*pilot.notes, *found))
+
+
+def without_group_names(pilot: Pilot) -> Pilot:
+    """A pilot of groups that were counted apart, with the plain names of its prompts."""
+    if pilot.prompt_id is None:
+        return pilot
+    bare = np.empty(len(pilot.prompt_id), dtype=object)
+    bare[:] = without_groups([str(n) for n in pilot.prompt_id])
+    return replace(pilot, prompt_id=bare)
+
+
+def _check_removed(sink: RolloutSink, pilot: Pilot) -> Pilot:
+    """Take back that prompts were removed where such are there: this is another edition of the source."""
+    k, n, count = pilot.successes, pilot.rollouts, pilot.prompts_per_row
+    ends = {"all-pass": [k == n], "all-fail": [k == 0], "dead": [k == 0, k == n]}[sink.removed or ""]
+    found = sum(int(count[end].sum()) for end in ends)
+    if not found:
+        return pilot
+    note = f"{found:,} {sink.removed} prompts are there, so none is taken to have been removed."
+    sink.removed = None
+    return replace(pilot, notes=(*pilot.notes, note))
+
+
 def pilot_of(sink: RolloutSink, name: str) -> Pilot:
     """The Pilot of what a sink took in."""
-    if sink.groups_apart and sink.filtered is None:  # no group is missing: count by prompt
+    apart = sink.request.options.groups_apart
+    if sink.groups_apart and sink.filtered is None and not apart:  # no group is missing: count by prompt
         import polars as pl
 
         bare_name = pl.col("prompt").str.splitn(SEPARATOR, 2).struct.field("field_0").alias("prompt")
         sink.tally.parts = [part.with_columns(bare_name) for part in sink.tally.parts]
     pilot = sink.tally.pilot(name)
-    names = pilot.prompt_id
-    if sink.filtered is not None and names is not None:
-        bare = np.empty(len(names), dtype=object)
-        bare[:] = without_groups([str(n) for n in names])
-        pilot = replace(pilot, prompt_id=bare)
+    if sink.filtered is not None or apart:
+        pilot = without_group_names(pilot)
+    if sink.removed is not None:
+        pilot = _check_removed(sink, pilot)
+    pilot = with_threshold_note(pilot, sink.tally, sink.request)
     provenance = replace(sink.provenance(), policies=tuple(sink.tally.policies))
     return replace(pilot, provenance=provenance, notes=sentences(*provenance.sentences, *pilot.notes))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 RARE = 1e-3  # a source without a dead group is called filtered where all groups would look like it so seldom
+NO_SURPRISE = 0.5
 ERRORS = 4.0  # standard errors that the mean pass rate may be off
 
 
@@ -42,10 +43,15 @@ def judge(sink: RolloutSink, setting: str, *, by_default: bool = False) -> None:
         how = at_most(chance)
         sink.filtered = f"{none}; had all been saved, the chance of that is at most {how}, so {setting} dropped them"
         return
-    why = "their rewards have many levels" if chance is None else f"without it the chance of that may be {chance:.2g}"
+    why = "rewards have more than two levels, so that ties may be rare"
+    if chance is not None:
+        why = "even if it was off, to see none is no surprise"
+        if chance <= NO_SURPRISE:
+            shown = f"{chance:.0%}" if chance >= 0.01 else f"{chance:.1g}"
+            why = f"even if it was off, one would see none with a chance of up to {shown}"
     sink.note(
-        f"{none}. Whether {setting} dropped them cannot be told from the rows ({why}): if it was on, this pilot holds "
-        "survivors only."
+        f"{none}. Whether {setting} dropped dead groups cannot be told from the rows: {why}. If it was on, only mixed "
+        "groups were saved, and D(G) of this pilot is too low: read it with --truncated then."
     )
 
 

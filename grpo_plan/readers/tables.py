@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from grpo_plan.readers.jsonarray import JsonArray
 from grpo_plan.readers.jsonlines import RowShape, count_rows, read_blocks, read_json_lines, sample_of
 from grpo_plan.readers.jsontasks import count_later
 from grpo_plan.readers.rates import RateReading, beyond_one
+from grpo_plan.readers.selection import selected, step_column
 from grpo_plan.readers.values import distinct
 
 if TYPE_CHECKING:
@@ -54,12 +56,12 @@ def count_sniffed(
     with engine_errors(file.name, sniffed.kind):
         if sniffed.kind == "csv":
             table = CsvTable(sniffed.stream, file.name, sniffed.separator)
-            roles, needed = _needed(table.sample(), given, options, tally)
+            roles, needed, options = _needed(table.sample(), given, options, tally)
             count_chunks(table.chunks(needed, options, tally, progress), file.name, roles, options, tally)
             return
         with as_path(sniffed, file) as path:
             scan = _scan(sniffed, path)
-            roles, needed = _needed(sample_of_scan(scan, file.name), given, options, tally)
+            roles, needed, options = _needed(sample_of_scan(scan, file.name), given, options, tally)
             chunks = scan_chunks(scan, needed, file.name, path.stat().st_size, progress)
             count_chunks(chunks, file.name, roles, options, tally)
 
@@ -75,14 +77,14 @@ def _count_json(
     name = file.name
     if sniffed.kind == "json-array":
         array = JsonArray(sniffed.stream, name)
-        roles, needed = _needed(array.sample(), given, options, tally)
+        roles, needed, options = _needed(array.sample(), given, options, tally)
         shape = RowShape.of(needed)
         count_rows(array.batches(shape, progress), shape, roles, options, tally)
         return
     path = None if sniffed.compressed or file.path is None or not file.path.is_file() else file.path
     blocks = read_blocks(sniffed.stream, name)
     first = list(islice(blocks, 1))
-    roles, needed = _needed(sample_of(b"".join(first), name, path), given, options, tally)
+    roles, needed, options = _needed(sample_of(b"".join(first), name, path), given, options, tally)
     if count_later(file, sniffed, needed, roles, options, tally, progress):
         return
     shape = RowShape.of(needed)
@@ -90,9 +92,13 @@ def _count_json(
     count_rows(batches, shape, roles, options, tally)
 
 
-def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> ColumnMap:
-    """Find the columns, and keep what was noticed."""
+def _roles(
+    sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
+) -> tuple[ColumnMap, ReadOptions]:
+    """Find the columns, and which rows to keep by them; keep what was noticed."""
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
+    step, step_notes = step_column(sample, roles, asked=options.steps is not None)
+    roles = replace(roles, step=step)
     rates = roles.pass_rate or roles.fail_rate
     if rates is not None and options.rate_column is None and options.rates == RateReading():
         if roles.fail_rate is not None or any(beyond_one(v) for v in sample.columns[rates]):
@@ -100,14 +106,14 @@ def _roles(sample: Sample, given: Mapping[str, str | None], options: ReadOptions
                 f"{sample.name}: {rates} may hold percentages or rates of failures, which a look at all of it would "
                 "tell. Give a file, or pass rates from 0 to 1."
             )
-    tally.notes.extend(notes)
+    tally.notes.extend([*notes, *(n for n in step_notes if not any(f"column {c!r}" in n for c in options.where))])
     if options.pass_threshold is not None and roles.shape in ("wide", "histogram"):
         tally.notes.append(f"{sample.name}: pass_threshold was given, but counts need none.")
     if options.histogram and roles.response_tokens is not None:
         tally.notes.append(f"{sample.name}: response lengths are left out: a histogram has none.")
     tally.policy_column = roles.policy
     tally.where_seen.update({c: distinct(sample.columns[c]) for c in options.where if c in sample.columns})
-    return roles
+    return roles, replace(options, selected=selected(sample, roles, options.steps, options.split))
 
 
 def count_address(address: str, given: Mapping[str, str | None], options: ReadOptions, tally: Tally) -> None:
@@ -118,14 +124,14 @@ def count_address(address: str, given: Mapping[str, str | None], options: ReadOp
         if not in_parts:
             count_native(scan, address, given, options, tally)
             return
-        roles, needed = _needed(sample_of_scan(scan, address), given, options, tally)
+        roles, needed, options = _needed(sample_of_scan(scan, address), given, options, tally)
         count_chunks(scan_chunks(scan, needed, address), address, roles, options, tally)
 
 
 def _needed(
     sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
-) -> tuple[ColumnMap, list[str]]:
-    """Roles of the columns of a file's table, and the columns that reading it needs."""
+) -> tuple[ColumnMap, list[str], ReadOptions]:
+    """Roles of the columns of a file's table, the columns that reading it needs, and the rows to keep."""
     if not sample.columns or not len(next(iter(sample.columns.values()))):
         raise PilotFormatError(f"{sample.name}: has no rows. A pilot needs at least one.")
     for column in options.where:
@@ -133,8 +139,8 @@ def _needed(
             raise PilotFormatError(
                 f"{sample.name}: no column {column!r} (asked for by --where). Columns: {sample.listing}."
             )
-    roles = _roles(sample, given, options, tally)
-    return roles, list(dict.fromkeys([*roles.roles().values(), *options.where]))
+    roles, options = _roles(sample, given, options, tally)
+    return roles, list(dict.fromkeys([*roles.roles().values(), *(c.column for c in options.conditions)])), options
 
 
 def count_native(
@@ -148,12 +154,13 @@ def count_native(
     if is_dask(native):
         sample = sample_of_dask(native, name)
         _refuse_empty(sample)
-        count_dask(native, name, _roles(sample, given, options, tally), options, tally)
+        roles, options = _roles(sample, given, options, tally)
+        count_dask(native, name, roles, options, tally)
         return
     frame = frame_of(native, name)
     sample = sample_of_frame(frame, name)
     _refuse_empty(sample)
-    roles = _roles(sample, given, options, tally)
+    roles, options = _roles(sample, given, options, tally)
     if is_remote(frame):
         count_remote(frame.lazy(), name, roles, options, tally)
     else:

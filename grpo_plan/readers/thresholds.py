@@ -77,6 +77,21 @@ def needs_threshold(
     )
 
 
+def out_of_reach(
+    threshold: float | None, rewards: tuple[float, float] | None, passes: int, rollouts: int
+) -> tuple[str, ...]:
+    """A note on a threshold that no reward, or every one, reaches.
+
+    >>> out_of_reach(2.0, (0.0, 1.5), 0, 80)
+    ('No rollout passes: pass_threshold 2 is above the largest reward seen, 1.5.',)
+    """
+    if threshold is None or rewards is None or 0 < passes < rollouts:
+        return ()
+    if passes == 0:
+        return (f"No rollout passes: pass_threshold {threshold:g} is above the largest reward seen, {rewards[1]:g}.",)
+    return (f"Every rollout passes: pass_threshold {threshold:g} is not above the smallest reward, {rewards[0]:g}.",)
+
+
 def proposed_threshold(levels: Sequence[float]) -> float | None:
     """The smallest reward above the widest gap between levels, the uppermost of equal gaps; None if one or many.
 

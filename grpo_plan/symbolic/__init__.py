@@ -205,6 +205,8 @@ from grpo_plan.symbolic.temperature import (
 )
 from grpo_plan.symbolic.truncated import (
     counted_log_likelihood,
+    kept_chance,
+    kept_weights,
     mean_from_survivors,
     mixed_group_chance,
     survivor_beta_pmf,
@@ -282,6 +284,8 @@ __all__ = [
     "inflated_power_mean",
     "jensen_gap",
     "joined",
+    "kept_chance",
+    "kept_weights",
     "knapsack_increment",
     "knapsack_value",
     "laplace_evidence",

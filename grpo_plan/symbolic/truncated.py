@@ -1,4 +1,4 @@
-"""Equations of docs/theory.md, section 16: pilots that hold only mixed groups."""
+"""Equations of docs/theory.md, sections 16 and 17: pilots that lack their dead groups, or prompts chosen by count."""
 
 from __future__ import annotations
 
@@ -60,3 +60,22 @@ def survivor_beta_pmf(passes: int, group_size: int, a: Any, b: Any) -> Expr:
     """Chance of k passes of a mixed group where F is a Beta (theory.md, eq. 76)."""
     law = [beta_binomial_pmf(k, group_size, exact(a), exact(b)) for k in range(1, group_size)]
     return law[passes - 1] / sp.Add(*law)
+
+
+def kept_chance(passes: int, rollouts: int, pass_rate: Any, removed: Sequence[int]) -> Expr:
+    """Chance of k passes of a prompt that is kept unless its count is one of ``removed`` (theory.md, eq. 77).
+
+    >>> kept_chance(0, 2, sp.Rational(1, 2), [2])
+    1/3
+    """
+    p = exact(pass_rate)
+    return binomial_pmf(passes, rollouts, p) / (1 - sp.Add(*(binomial_pmf(k, rollouts, p) for k in removed)))
+
+
+def kept_weights(rollouts: int, rates: Sequence[Any], weights: Sequence[Any], removed: Sequence[int]) -> list[Expr]:
+    """H: how the pass rates of kept prompts are distributed, on the same rates as F (theory.md, eq. 77 and 78)."""
+    parts = [
+        exact(w) * (1 - sp.Add(*(binomial_pmf(k, rollouts, exact(p)) for k in removed)))
+        for p, w in zip(rates, weights, strict=True)
+    ]
+    return [part / sp.Add(*parts) for part in parts]

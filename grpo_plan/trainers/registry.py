@@ -29,10 +29,12 @@ def get_trainer(name: str) -> Trainer:
     Raises:
         DomainError: No such trainer.
 
-    >>> get_trainer("ms-swift").title
+    >>> get_trainer("MS-Swift").title
     'ms-swift'
     """
-    if name not in known_trainers():
+    if isinstance(name, str) and name.lower() in known_trainers():
+        name = name.lower()
+    else:
         raise DomainError(f"trainer must be one of {', '.join(known_trainers())}; got {str(name)[:40]!r}.")
     trainer: Trainer = import_module(_module(name)).TRAINER
     return trainer

@@ -36,7 +36,7 @@ def run(out: Path) -> None:
     from inspect_ai.scorer import Score, match, mean, scorer
     from inspect_ai.solver import generate
 
-    @scorer(metrics=[mean()])
+    @scorer(metrics=[mean()])  # type: ignore[untyped-decorator]
     def graded() -> Any:
         async def score(state: Any, target: Any) -> Any:
             text = state.output.completion

@@ -21,7 +21,7 @@ NO_ADVANTAGE = 1e-3  # of the largest one: what rounding leaves of equal rewards
 SUM_OF_ADVANTAGES = 1e-2  # of the largest one, per rollout
 ENOUGH_GROUPS = 8
 UNIT = 0.01
-SHOW = "Give the group size with --rollouts-per-prompt."
+SHOW = "Give the group size with --rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
 
 
 def group_size(portions: Sequence[Portion], wanted: int | None, origin: str) -> tuple[int | None, str]:
@@ -180,18 +180,28 @@ def add_portions(
     """Put rows into the sink, many tables at a time; each portion has a name and a group size."""
     weights = chosen_reward(rewards, sink, run.name)
     label = next(iter(weights)) if len(weights) == 1 else "sum of rewards"
+    chosen = bool(sink.request.reward_weights) or sink.request.given.get("reward") is not None
+    full = _trainers_weights(rewards, run.facts.config) if chosen else None
     temperature = run.facts.config.get("temperature")
     waiting: list[tuple[str, Portion, int | None]] = []
     for i, item in enumerate(portions):
         waiting.append(item)
         if i + 1 == len(portions) or sum(p.stop - p.start for _, p, _ in waiting) >= BATCH_ROWS:
-            _add(waiting, weights, label, temperature, names, sink)
+            _add(waiting, weights, full, label, temperature, names, sink)
             waiting = []
 
 
+def _trainers_weights(rewards: Sequence[str], config: Mapping[str, Any]) -> dict[str, float]:
+    """Weights of the reward functions in the sum that the trainer compares: 1 each unless settings say otherwise."""
+    given = config.get("reward_weights")
+    known = isinstance(given, list | tuple) and len(given) == len(rewards)
+    numbers = [float(w) for w in given if isinstance(w, int | float)] if known and given is not None else []
+    return dict(zip(rewards, numbers if len(numbers) == len(rewards) else [1.0] * len(rewards), strict=True))
+
+
 def _add(
-    portions: Sequence[tuple[str, Portion, int | None]], weights: Mapping[str, float], label: str, temperature: object,
-    names: Names, sink: RolloutSink,
+    portions: Sequence[tuple[str, Portion, int | None]], weights: Mapping[str, float],
+    full: Mapping[str, float] | None, label: str, temperature: object, names: Names, sink: RolloutSink,
 ) -> None:  # fmt: skip
     columns: dict[str, list[Any]] = {"prompt": [], "reward": [], "step": [], "split": []}
     grouped = all(size is not None for _, _, size in portions)
@@ -204,6 +214,8 @@ def _add(
         total += rows
         columns["prompt"] += [names[int(key)] for key in p.keys]
         columns["reward"] += combined(p.batch, weights)[p.start : p.stop].tolist()
+        if full is not None:
+            columns.setdefault("full_reward", []).extend(combined(p.batch, full)[p.start : p.stop].tolist())
         columns["step"] += [p.batch.step] * rows
         columns["split"] += [p.split] * rows
         if grouped:

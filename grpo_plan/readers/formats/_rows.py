@@ -74,8 +74,8 @@ def chosen_reward(names: Sequence[str], sink: RolloutSink, where: str) -> Mappin
         raise PilotFormatError(f"{where}: holds no reward.")
     example = ",".join(f"{name}=1" for name in names[:3])
     raise PilotFormatError(
-        f"{where}: holds {len(names)} reward functions ({listing}). Choose one with --reward-column, or sum them "
-        f"with --reward-weights {example} and give --pass-threshold."
+        f"{where}: holds {len(names)} reward functions ({listing}). Choose one with --reward-column (reward=), or sum "
+        f"them with --reward-weights {example} (reward_weights=) and give --pass-threshold (pass_threshold=)."
     )
 
 

@@ -18,13 +18,17 @@ from grpo_plan.readers.rates import COMPUTED_DIGITS, NotARate, RateReading
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
-from grpo_plan.readers.values import from_plain, list_of, number_of, shown, text_of
+from grpo_plan.readers.values import from_plain, list_of, matches, number_of, shown, text_of
 
 NAME = re.compile(r"^samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 AVERAGE = re.compile(r"(?:^|_)(?:avg|mean|average)(?:[@_]|_at_|$)(?:at_|n_)?(\d{1,9})?", re.IGNORECASE)
 NOT_AVERAGE = re.compile(r"pass(@|_at_)|maj|vote|cons|best|any|max", re.IGNORECASE)
 ENOUGH = 8  # documents whose mean is 0 or 1, and none between
 MAX_RESULTS_BYTES = 64 << 20
+
+
+class NotReadableError(PilotFormatError):
+    """A sound log of a task that does not say how many answers of a document are right."""
 
 
 class _Row(msgspec.Struct):
@@ -46,29 +50,48 @@ def _looks(candidate: Candidate) -> bool:
 
 
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
+    """Read every task that can be read; of the others it is said why not, unless there is none that can."""
+    refused: dict[str, NotReadableError] = {}
     for file in distinct(files, sink):
-        _read_file(file, request, sink)
+        found = None if file.path is None else NAME.match(file.path.name)
+        task = None if found is None else found["task"]
+        strata = request.options.where.get("stratum")
+        if task is not None and strata is not None and not matches(task, strata):
+            for batch in json_rows(file, msgspec.Raw, sink):
+                sink.drop("rows_outside_where", len(batch.rows))
+            sink.tally.where_seen.setdefault("stratum", []).append(task)
+            continue
+        model = None if found is None or file.path is None else _model(file, found["date"])
+        try:
+            _read_file(file, task, model, request, sink)
+        except NotReadableError as error:
+            refused[task or file.name] = error
+    if refused and not sink.tally.added:
+        raise next(iter(refused.values()))
+    sink.files -= len(refused)
+    for left, why in refused.items():
+        sink.note(f"{left} was left out: {why}")
 
 
-def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None:
-    found = None if file.path is None else NAME.match(file.path.name)
-    task = None if found is None else found["task"]
-    model = None if found is None or file.path is None else _model(file, found["date"])
+def _read_file(file: InputFile, task: str | None, model: str | None, request: ReadRequest, sink: RolloutSink) -> None:
+    """Read the log of a task, and count it once all of it was understood."""
     named, wanted = request.given.get("reward"), _wanted_filters(request)
     filters: dict[str, None] = {}
     usable: dict[str, None] = {}
     several, between, metric = 0, False, None
+    counted: list[tuple[dict[str, Sequence[Any]], Callable[[int], str], str]] = []
+    other_filters = 0
     for batch in json_rows(file, dict, sink):
         rows = [from_plain(row, _Row) for row in batch.rows]
         filters |= dict.fromkeys(text_of(row.filter) or "none" for row in rows)
         usable |= dict.fromkeys(text_of(row.filter) or "none" for row in rows if _scores_all(row))
         if len(filters) > 1 and wanted is None and usable:
-            raise PilotFormatError(
+            raise NotReadableError(
                 f"{file.name}: each document was scored by {len(filters)} filters ({', '.join(filters)}). Keep one, "
                 f"e.g. with --where filter={next(iter(usable))}."
             )
         keep = [i for i, row in enumerate(rows) if wanted is None or (text_of(row.filter) or "none") in wanted]
-        sink.drop("rows_of_other_filters", len(rows) - len(keep))
+        other_filters += len(rows) - len(keep)
         if not keep:
             continue
         metric = metric or _metric(rows[keep[0]], batch.rows[keep[0]], named, batch.place(keep[0]))
@@ -84,11 +107,14 @@ def _read_file(file: InputFile, request: ReadRequest, sink: RolloutSink) -> None
             "temperature": [_temperature(rows[i].arguments) for i in keep],
             "filter": [text_of(rows[i].filter) or "none" for i in keep],
         }
-        sink.add_counts(columns, lambda j, b=batch, k=keep: b.place(k[j]), k_name=metric)  # type: ignore[misc]
+        counted.append((columns, lambda j, b=batch, k=keep: b.place(k[j]), metric))  # type: ignore[misc]
     if metric is None and filters and wanted is not None:
         raise PilotFormatError(
             f"{file.name}: no row has the filter {' or '.join(wanted)}. Its filters: {', '.join(filters)}."
         )
+    sink.drop("rows_of_other_filters", other_filters)
+    for columns, place, name in counted:
+        sink.add_counts(columns, place, k_name=name)
     if metric is not None:
         times = "its mean over all answers of a document" if several else "of the only answer of a document"
         sink.note(f"{file.name}: passes are {metric}, {times}.")
@@ -113,14 +139,14 @@ def _metric(row: _Row, values: Mapping[str, Any], named: str | None, place: str)
     chosen = None if named is None else named.partition(",")[0]
     if chosen is not None:
         if chosen not in names:
-            raise PilotFormatError(f"{place}: no metric {chosen!r}. It has: {', '.join(names) or '(none)'}.")
+            raise NotReadableError(f"{place}: no metric {chosen!r}. It has: {', '.join(names) or '(none)'}.")
         return chosen
     if len(names) == 1:
         return names[0]
     averages = [name for name in names if AVERAGE.search(name) and not NOT_AVERAGE.search(name)]
     if len(averages) == 1:
         return averages[0]
-    raise PilotFormatError(
+    raise NotReadableError(
         f"{place}: holds {len(names)} metrics ({', '.join(names) or 'none'}). Choose one with --reward-column."
     )
 
@@ -149,23 +175,23 @@ def _counts(row: _Row, value: Any, metric: str, place: Callable[[], str]) -> tup
     if value is None or value != value:
         return n, None
     if not _scores_all(row):
-        raise PilotFormatError(
+        raise NotReadableError(
             f"{place()}: {metric} scores one of {n} answers (filter {text_of(row.filter) or 'none'}), so how many of "
             f"them are right is not in this log. Let the task score all: filter take_first_k with k = {n}, and a "
             f"process_results that returns their mean, e.g. as avg_at_{n}."
         )
     if n > 1 and NOT_AVERAGE.search(metric):
-        raise PilotFormatError(
+        raise NotReadableError(
             f"{place()}: {metric} is no mean over the {n} answers, so it does not say how many are right. Choose the "
             "mean with --reward-column, or let process_results return it."
         )
     most = AVERAGE.search(metric)
     if n > 1 and most is not None and most[1] is not None and int(most[1]) != n:
-        raise PilotFormatError(f"{place()}: {metric} speaks of {most[1]} answers, and resps holds {n}. Which is it?")
+        raise NotReadableError(f"{place()}: {metric} speaks of {most[1]} answers, and resps holds {n}. Which is it?")
     try:
         return n, RateReading(digits=COMPUTED_DIGITS).passes(value, n)
     except NotARate:
-        raise PilotFormatError(
+        raise NotReadableError(
             f"{place()}: {metric} = {shown([value])} of {n} answers is no whole number of passes. A graded score? "
             "Choose another metric with --reward-column."
         ) from None
@@ -213,7 +239,7 @@ FORMATS = (
         versions="0.4.13",
         limits=(
             "filters such as take_first and majority_vote score one of the repeats: the others are not scored, so such "
-            "logs are refused",
+            "tasks are left out",
             "whether an answer was cut off is not in the file",
         ),
         looks_like=_looks,

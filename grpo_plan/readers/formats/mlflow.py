@@ -76,13 +76,13 @@ def _opened(file: InputFile) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode=ro", uri=True)) as trial:
             trial.text_factory = damaged_text
             trial.execute("SELECT 1 FROM metrics LIMIT 1")
-    except sqlite3.OperationalError:
+    except (sqlite3.OperationalError, UnicodeError):
         mode = "ro&immutable=1"  # a log of writes beside it that cannot be opened: its last rows are not read
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.path))}?mode={mode}", uri=True)) as base:
             base.text_factory = damaged_text
             yield base
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:
         raise PilotFormatError(
             f"{file.name}: cannot be read as a database of MLflow ({error}). Is it complete?"
         ) from None

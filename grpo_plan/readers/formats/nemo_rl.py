@@ -71,6 +71,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         size = request.options.rollouts_per_prompt or sizes.get((split, prefixes[file.name]))
         size = sizes[split, prefixes[file.name]] = size or _told_size(step, file, sink)
         _check(step, size, file, sink)
+        if request.options.rollouts_per_prompt is not None:
+            _doubt(step, size, file, sink)
         stem = prefixes[file.name] + base.partition(".")[0]
         groups = [f"{stem} group {idx // size}" for idx in step.fields["idx"]]
         own: dict[str, Sequence[Any]] = {"prompt": groups, "group": groups, "reward": rewards(step, weights)}
@@ -142,20 +144,37 @@ def _prompts(batch: Batch) -> list[bytes | None]:
     return out
 
 
+def _shown_size(step: Batch) -> int:
+    """The largest group size that divides every run of rows with the same prompt tokens; 1 where none is shown."""
+    runs = [sum(1 for _ in rows) for _, rows in groupby(step.fields[PROMPT])]
+    return gcd(*runs) if len(runs) > 1 and None not in step.fields[PROMPT] else 1
+
+
+def _doubt(step: Batch, size: int, file: InputFile, sink: RolloutSink) -> None:
+    """Say where prompt tokens show larger groups than those that were asked for."""
+    shown_size = _shown_size(step)
+    if shown_size > size:
+        sink.note(
+            f"{file.name}: every prompt has {shown_size} rows, or a multiple, one after the other: groups of "
+            f"{shown_size}, it seems, and not of {size} as --rollouts-per-prompt says. Leave it out, or D(G) counts "
+            "each prompt more than once."
+        )
+
+
 def _told_size(step: Batch, file: InputFile, sink: RolloutSink) -> int:
     """Group size: the largest that divides every run of rows with the same prompt tokens.
 
     Raises:
         PilotFormatError: It cannot be told, because prompts cannot be told apart.
     """
-    runs = [sum(1 for _ in rows) for _, rows in groupby(step.fields[PROMPT])]
-    size = gcd(*runs) if len(runs) > 1 and None not in step.fields[PROMPT] else 1
+    size = _shown_size(step)
     if size > 1:
         sink.note(f"groups are {size} consecutive rows, as their prompt tokens say; --rollouts-per-prompt overrides.")
         return size
     raise PilotFormatError(
         f"{file.name}: its {step.size:,} rows name no prompt, and their tokens do not tell how many consecutive rows "
-        "form a group. Give grpo.num_generations_per_prompt with --rollouts-per-prompt."
+        "form a group. Give grpo.num_generations_per_prompt with "
+        "--rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
     )
 
 
@@ -176,14 +195,16 @@ def _check(step: Batch, size: int, file: InputFile, sink: RolloutSink) -> None:
         if rows % size:
             raise PilotFormatError(
                 f"{file.name}: {rows:,} rows are {rows // size:,} groups of {size} and {rows % size} more. Is the "
-                "group size right? Give it with --rollouts-per-prompt."
+                "group size right? Give it with "
+                "--rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
             )
     firsts: dict[int, bytes] = {}
     for i, prompt in enumerate(step.fields[PROMPT]):
         if prompt is not None and firsts.setdefault(numbers[i] // size, prompt) != prompt:
             raise PilotFormatError(
                 f"{step.place(i)}: has other prompt tokens than the rows before it in its group of {size}. Is the "
-                "group size right? Give it with --rollouts-per-prompt."
+                "group size right? Give it with "
+                "--rollouts-per-prompt (rollouts_per_prompt=; group_size= in read_run)."
             )
 
 

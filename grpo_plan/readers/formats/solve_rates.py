@@ -38,6 +38,7 @@ class RateSet:
         lists: Column whose lists are the n of each row, for a column of rates.
         temperature: Sampling temperature, where it is documented.
         note: What else to say of it.
+        removed: Which prompts were taken out of it by these rates (`grpo_plan.provenance.REMOVED`), if any.
     """
 
     columns: Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -48,6 +49,7 @@ class RateSet:
     lists: Callable[[str], str] | None = None
     temperature: float | None = None
     note: str | None = None
+    removed: str | None = None
 
 
 def _column(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
@@ -81,6 +83,7 @@ SETS = {
         columns=_column("difficulty"), rollouts=_always(None), meaning=RATIO,
         model=_always("DeepSeek-R1-Distill-Qwen-7B"),
         note="difficulty is the share that passed (0/8 is hardest); prompts with 8/8 were removed from the data set",
+        removed="all-pass",
     ),
     "intellect-2": RateSet(
         columns=_matching(r"solve_rate_\w+"), rollouts=_always(None),
@@ -121,7 +124,7 @@ def read_rate_set(name: str, files: Sequence[InputFile], request: ReadRequest, s
     columns = _columns_of(files)
     chosen = _chosen(source, columns, files, sink)
     model = source.model(chosen)
-    sink.weak_prior = sink.weak_prior or model
+    sink.weak_prior, sink.removed = sink.weak_prior or model, source.removed
     column = chosen if source.inside is None else "extra_info"
     if source.inside is None:
         column = source.columns(columns)[chosen]
@@ -300,7 +303,7 @@ def _counts(
         }[str(error)]
         raise PilotFormatError(
             f"{place()}: {name} is {shown([value])}, {why}. A mean of graded rewards? Keep other rows with --where; or "
-            "give n with --rollouts-per-prompt."
+            "give n with --rollouts-per-prompt (rollouts_per_prompt=)."
         ) from None
 
 

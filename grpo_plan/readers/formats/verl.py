@@ -67,7 +67,10 @@ def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
     seen = peek(files)
     weights = reward_weights("score", _extra_rewards(seen), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
-    fields = dict.fromkeys(("input", "step", *(["uid"] if v1 else []), *weights, *named.values()), Any)
+    chosen = bool(sink.request.reward_weights) or sink.request.given.get("reward") is not None
+    fields = dict.fromkeys(
+        ("input", "step", *(["uid"] if v1 else []), *weights, *(["score"] if chosen else []), *named.values()), Any
+    )
     prefixes = runs_of(files, sink)
     splits = _splits(files, sink)
     for file in files:
@@ -80,6 +83,8 @@ def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
                 "reward": rewards(batch, weights),
                 "step": batch.fields["step"],
             }
+            if chosen:
+                own["full_reward"] = batch.fields["score"]
             if file.name in splits:
                 own["split"] = [splits[file.name]] * batch.size
             add(sink, batch, own, named, reward_name(weights))
