@@ -91,7 +91,7 @@ def test_few_groups_without_a_dead_one_are_noted(tmp_path: Path) -> None:
     rows = [v1(f"{i}", s, float(s < 2)) for i in range(5) for s in range(8)]
     pilot = read_pilot(write(tmp_path / "1.jsonl", rows))
     assert pilot.provenance.filtered is None
-    assert any("Whether algorithm.filter_groups dropped them cannot be told" in note for note in pilot.notes)
+    assert any("Whether algorithm.filter_groups dropped dead groups cannot be told" in note for note in pilot.notes)
 
 
 def test_legacy_dumps_are_grouped_by_input_and_step() -> None:
