@@ -15,10 +15,11 @@ import pytest
 
 import grpo_plan as gp
 from grpo_plan.errors import PilotFormatError
-from grpo_plan.quantities import Absent, Cause, Quantity, RunView
+from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage
 from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.groups_reader import read_groups
 from grpo_plan.readers.rates import NotARate, RateColumn, passes_of, reading_of
+from grpo_plan.readers.thresholds import OddRewards
 from tests.test_dumps_tinker import summary
 from tests.test_dumps_tinker import write as write_summaries
 from tests.test_formats_evals import episode, log, sample, v0
@@ -330,3 +331,153 @@ def test_equal_rollouts_of_two_steps_of_prime_rl_are_no_copies(tmp_path: Path) -
     for step in (5, 6):
         write(tmp_path / "rollouts" / f"step_{step}" / "train_rollouts.jsonl", [v0(i, float(i)) for i in (0, 0, 1, 1)])
     assert gp.read_pilot(tmp_path).total_rollouts == 8
+
+
+@pytest.mark.parametrize(
+    ("metric", "scored", "message"),
+    [
+        ("exact_match", 4, "exact_match scores one of 8 answers"),  # a filter that leaves 4 of them
+        ("avg_at_4", 8, "avg_at_4 speaks of 4 answers, and resps holds 8"),
+        ("avg_at_16", 8, "avg_at_16 speaks of 16 answers, and resps holds 8"),
+    ],
+)
+def test_answers_scored_are_the_answers_there_are(tmp_path: Path, metric: str, scored: int, message: str) -> None:
+    answers = {"resps": [["a"] * 8], "filtered_resps": [["a"] * scored], "metrics": [metric], metric: 0.5}
+    with pytest.raises(PilotFormatError, match=message):
+        gp.read_pilot(write(tmp_path / "samples.jsonl", [choice(0, "text") | answers]))
+
+
+def test_weights_of_reward_functions_are_used(tmp_path: Path) -> None:
+    rows = [row | {"style": 0.5} for p in range(3) for row in group(f"q{p}", [1.0, 0.0], tag=str(p))]
+    write_table(tmp_path, 1, rows)
+    pilot = gp.read_pilot(tmp_path, reward_weights={"correct": 2.0, "style": 1.0}, pass_threshold=2.5)
+    assert pilot.successes.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("tokens", "cut"), [(5, False), (6, True), (7, True)])
+def test_an_answer_as_long_as_the_limit_was_cut_off(tmp_path: Path, tokens: int, cut: bool) -> None:
+    rows = [sample(0, "C", model_usage={"m": {"output_tokens": tokens}}), sample(1, "I")]
+    content = log(rows) | {"plan": {"config": {"max_tokens": 6}}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    assert ("1 of 2 samples were cut off by a limit" in notes(gp.read_pilot(path))) == cut
+
+
+def test_folders_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for step in (2, 10):
+        write(tmp_path / f"step_{step}" / "traces.jsonl", [episode(i) for i in range(4)])
+    found_files = discover(tmp_path, "pilot", None).files
+    assert [Path(file.name).parent.name for file in found_files] == ["step_2", "step_10"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_gradings_of_evalchemy_are_one_an_answer(tmp_path: Path, count: int) -> None:
+    example = {"problem": "q", "model_outputs": ["1", "2"], "correct": [True] * count}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"results": {"AIME24": {"examples": [example]}}}), encoding="utf-8")
+    with pytest.raises(PilotFormatError, match=rf"correct has {count} items for 2 answers"):
+        gp.read_pilot(path)
+
+
+def test_two_rows_do_not_tell_the_kind_of_reward_std() -> None:
+    def kind(rows: int) -> bool:
+        columns = {
+            "frac_reward_zero_std": [0.5, 0.25, 0.5],
+            "reward_std": [0.1, 0.2, 0.3],
+            "rewards/f/std": [0.1, 0.2, 0.3],
+        }
+        return isinstance(found("reward_std", {name: v[:rows] for name, v in columns.items()}), Quantity)
+
+    assert [kind(rows) for rows in (2, 3)] == [False, True]
+
+
+def test_a_spread_of_nothing_where_all_groups_are_dead_tells_no_kind() -> None:
+    columns = {"frac_reward_zero_std": [1.0, 0.5], "reward": [0.4, 0.4]}
+    assert isinstance(found("reward_std", columns | {"reward_std": [0.0, 0.1]}), Absent)
+    assert isinstance(found("reward_std", columns | {"reward_std": [0.3, 0.1]}), Quantity)
+
+
+def test_counts_of_0_and_1_in_forks_of_verl_are_counts() -> None:
+    columns = {"critic/score/mean": [0.4] * 2, "batch/solve_none": [1.0, 0.0], "batch/solve_all": [0.0, 1.0]}
+    dead = found("dead_fraction", columns, prompts_per_step=4)
+    assert isinstance(dead, Quantity)
+    assert dead.values.tolist() == [0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stage"),
+    [
+        ("num_gen_batches", 1.0, Stage.UNFILTERED),
+        ("num_gen_batches", 2.0, Stage.AFTER),
+        ("training/filter_groups/evicted_samples", 0.0, Stage.UNFILTERED),
+        ("training/filter_groups/evicted_samples", 1.0, Stage.AFTER),
+    ],
+)
+def test_when_groups_were_thrown_away(name: str, value: float, stage: Stage) -> None:
+    reward = found("reward_mean", {"critic/score/mean": [0.4], name: [value]})
+    assert isinstance(reward, Quantity)
+    assert reward.stage is stage
+
+
+def test_many_levels_of_rewards_end_the_reading() -> None:
+    odd = OddRewards(place="here", column="reward", value=0.5, levels=set())
+    odd.add([i / 10 for i in range(6)], 6, ())
+    with pytest.raises(PilotFormatError, match=r"here: reward is 0\.5, neither 0 nor 1"):
+        odd.add([0.9], 1, ())
+
+
+def test_limits_of_mixed_groups_are_those_of_dead_ones_turned_round() -> None:
+    columns = {"critic/advantages/max": [0.0, 2.0], "critic/advantages/min": [0.0, -1.0]}
+    mixed = found("mixed_fraction", columns, prompts_per_step=8)
+    assert isinstance(mixed, Absent)
+    assert mixed.lower is not None
+    assert mixed.upper is not None
+    assert (mixed.lower.tolist(), mixed.upper.tolist()) == ([0.0, 0.125], [0.0, 1.0])
+
+
+def test_a_setting_of_0_is_no_group_size() -> None:
+    assert RunView(tool=None, size=0, metrics={}, config={"num_generations": 0}).rollouts_per_prompt is None
+
+
+def test_rows_of_other_filters_are_counted(tmp_path: Path) -> None:
+    answers = {"resps": [["a"] * 2], "filtered_resps": [["a"] * 2], "metrics": ["avg_at_2"], "avg_at_2": 0.5}
+    rows = [choice(0, "text") | answers | {"filter": name} for name in ("all", "other")]
+    pilot = gp.read_pilot(write(tmp_path / "samples.jsonl", rows), where={"filter": "all"})
+    assert pilot.dropped == {"rows_of_other_filters": 1}
+    assert pilot.provenance.rows == 2
+
+
+def test_a_log_may_have_four_rows_a_step_and_no_more(tmp_path: Path) -> None:
+    def rows(count: int) -> list[dict[str, Any]]:
+        return [{"step": step, "solve_none/all": 0.1, "solve_all/all": 0.2} for step in range(3) for _ in range(count)]
+
+    for count, name in ((4, "prime-rl-metrics"), (5, None)):
+        path = write(tmp_path / "metrics.jsonl", rows(count))
+        format = discover(path, "run", None).format
+        assert (None if format is None else format.name) == name
+
+
+def test_an_error_names_its_row_though_others_were_left_out(tmp_path: Path) -> None:
+    rows = [
+        {"input": "q", "output": "", "gts": "", "score": score, "step": step, "uid": f"a_{step}{i}_0"}
+        for step, scores in ((1, (0, 1)), (2, (1, 0.5))) for i, score in enumerate(scores)
+    ]  # fmt: skip
+    rows = [{**row, "lang": "de" if row["step"] == 2 else "en"} for row in rows]
+    with pytest.raises(PilotFormatError, match=r"uid a_21_0: score is 0\.5"):
+        gp.read_pilot(write(tmp_path / "1.jsonl", rows), where={"lang": "de"})
+
+
+def test_percentages_of_nemo_rl_are_of_fails_and_of_passes() -> None:
+    columns = {"baseline_reward/pct_0": [25.0], "baseline_reward/pct_1": [50.0]}
+    for name, value in (("all_fail_fraction", 0.25), ("all_pass_fraction", 0.5), ("dead_fraction", 0.75)):
+        quantity = found(name, columns, grpo__use_leave_one_out_baseline=False)
+        assert isinstance(quantity, Quantity)
+        assert quantity.values.tolist() == [value]
+
+
+@pytest.mark.parametrize(("version", "dead"), [("0.9.9", 0.6), ("0.9.10", 0.9), ("0.11.2", 0.9)])
+def test_trap_9_first_and_last_version_that_count_samples(version: str, dead: float) -> None:
+    rate = {"dynamic_filtering_pass_rate": [40.0], "rollout/reward_mean": [0.4]}
+    quantity = found("dead_fraction", rate, group_size=4, openrlhf_version=version)
+    assert isinstance(quantity, Quantity)
+    assert quantity.values[0] == pytest.approx(dead)
