@@ -149,6 +149,10 @@ class RunLog:
         gaps = np.diff(self.steps)
         return int(np.median(gaps)) if gaps.size else 1
 
+    def view(self) -> RunView:
+        """The metrics as the rules of the quantities see them."""
+        return self._view()
+
     def _view(self) -> RunView:
         config = dict(self.config)
         per_step = None if self.groups is None else _constant(self.groups.dead_by_step()[1])
