@@ -89,7 +89,10 @@ RECORDS = {
         "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
         "prompt_count"
     ),
-    "GroupLog": "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance",
+    "GroupLog": (
+        "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance pass_threshold passes "
+        "truncated distinct distinct_rewards reward_var response_tokens measured"
+    ),
     "RunLog": (
         "steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes pass_threshold"
     ),
