@@ -33,7 +33,8 @@ FUNCTIONS = {
         "workers storage_options weak_prior groups_apart"
     ),
     "read_groups": (
-        "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"
+        "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress "
+        "details pass_threshold"
     ),
     "read_run": "source run config group_size groups skip_malformed format progress reward pass_threshold",
     "check_independence": "successes rollouts level names",
