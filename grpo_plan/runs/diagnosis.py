@@ -91,9 +91,7 @@ def diagnose(
     )
 
 
-def _expectation(
-    plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None
-) -> Expectation | None:
+def _expectation(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
     if plan is None or isinstance(plan, Expectation):
         return plan
     if isinstance(plan, str | PathLike):

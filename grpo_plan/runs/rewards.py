@@ -125,5 +125,7 @@ def _of_grain(values: Floats) -> Rewards:
                 break
             scaled = values * k
             if bool(np.all(np.abs(scaled - np.round(scaled)) <= min(CLOSE * k, 0.02))):
-                return Rewards(kind=RewardKind.BINARY, because=f"mean rewards are multiples of 1/{k:,}, as those of 0 and 1")
+                return Rewards(
+                    kind=RewardKind.BINARY, because=f"mean rewards are multiples of 1/{k:,}, as those of 0 and 1"
+                )
     return Rewards(kind=RewardKind.UNKNOWN, because="mean rewards are no multiples of a small fraction")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grpo_plan.quantities import Absent, Cause
 from grpo_plan.runs.facts import Facts
 
 DUMPS = {
@@ -23,3 +24,10 @@ def rollouts_wanted(facts: Facts) -> str:
     if how is None:
         return "Rollouts would tell: read a dump of them, one row a rollout with prompt, reward and text."
     return f"Rollouts would tell: {how}; read the folder that holds them and the log."
+
+
+def wanted(facts: Facts, missing: Absent) -> str:
+    """Why a quantity is absent, and how to have it: by rollouts where there are none and no setting would do."""
+    if facts.run.groups is not None or missing.cause is Cause.NEEDS_SETTING:
+        return missing.reason
+    return f"{missing.reason} {rollouts_wanted(facts)}"

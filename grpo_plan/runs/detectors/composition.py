@@ -18,7 +18,9 @@ FEW_MIXED, HARDLY_MIXED = 0.10, 0.05
 THIRDS = 3
 ROWS_TO_TURN = 9
 MOVED = 0.05
-REFERENCE = "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
+REFERENCE = (
+    "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
+)
 
 
 def starved(facts: Facts) -> Outcome:
@@ -123,14 +125,14 @@ def composition_turned(facts: Facts) -> Outcome:
     turning = False
     if fail.exact and passes.exact and not forth and not back:
         less, more = (changed(s.values, s.groups, level=0.99) for s in (fail, passes))
-        turning = (
-            less.high is not None and more.low is not None and less.high < -MOVED and more.low > MOVED
-        )
+        turning = less.high is not None and more.low is not None and less.high < -MOVED and more.low > MOVED
     if not (forth or back or turning):
         return Clear(id=id, because=f"{seen}.")
     if back:
         says = f"dead groups were mostly solved prompts and now mostly fail: {seen}"
-        remedy = "Look for what broke: new data, another reward, a collapsed policy. Go back to the last good checkpoint."
+        remedy = (
+            "Look for what broke: new data, another reward, a collapsed policy. Go back to the last good checkpoint."
+        )
     elif forth:
         says = f"dead groups were mostly too hard and are now mostly solved: {seen}"
         remedy = "Turn the remedy too: from easier prompts to harder ones. Drop what is solved, and plan again."

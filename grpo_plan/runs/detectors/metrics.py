@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grpo_plan.quantities import Absent, Cause, Quantity, Stage, quantity_of
 from grpo_plan.runs.detectors.asking import rollouts_wanted
@@ -58,8 +59,8 @@ def filtered_metric(facts: Facts) -> Outcome:
         says=f"{name} {'counts' if names else 'holds'} only groups that were kept.{reads} {says[0].upper()}{says[1:]}.",
         onset_step=int(facts.run.steps[0]) if facts.run.steps.size else None,
         evidence=evidence if share is None else {**evidence, **evidence_of("late_dead_fraction", share)},
-        remedy="Judge the run by the groups that are drawn: log the generation batches or the groups thrown away of each "
-        "step, or dump rollouts before the filter. Read 0 % here as 'nothing dead was trained on'.",
+        remedy="Judge the run by the groups that are drawn: log the generation batches or the groups thrown away of "
+        "each step, or dump rollouts before the filter. Read 0 % here as 'nothing dead was trained on'.",
         reference=SURVIVORS,
     )
 
@@ -131,7 +132,7 @@ def batch_scaled_metric(facts: Facts) -> Outcome:
 
 
 def _judged(
-    facts: Facts, share: Share | None, beside: Measured | None, flag: float | None, at: np.ndarray, sure: bool
+    facts: Facts, share: Share | None, beside: Measured | None, flag: float | None, at: NDArray[np.bool_], sure: bool
 ) -> tuple[Severity | None, str, int | None]:
     """How grave, what the rollouts say of it, and the first step at which both differ."""
     if share is None or beside is None or share.value is None or flag is None:

@@ -146,8 +146,8 @@ def kl_only_gradient(facts: Facts) -> Outcome:
         },
         remedy="Put the penalty into the loss, or leave dead groups out of the batch."
         if penalty.before_scaling
-        else "Nothing, while the run improves. Where it does not: leave dead groups out of the loss, lower the weight, or "
-        "change the prompts so that fewer groups are dead.",
+        else "Nothing, while the run improves. Where it does not: leave dead groups out of the loss, lower the weight, "
+        "or change the prompts so that fewer groups are dead.",
         reference="docs/theory.md, section 1: a dead group has advantages of 0, and the penalty is what is left.",
     )
 

@@ -39,7 +39,9 @@ def degenerate_groups(facts: Facts) -> Outcome:
         return absent(id, dead)
     window, share = late_share(facts, dead)
     if dead.rows < knobs.sustain_rows:
-        needs = f"{knobs.sustain_rows} rows (--sustain); the log has {dead.rows}, with {in_words(share)} of groups dead."
+        needs = (
+            f"{knobs.sustain_rows} rows (--sustain); the log has {dead.rows}, with {in_words(share)} of groups dead."
+        )
         return Skipped(id=id, needs=needs)
     start = first_stretch(dead.lower > knobs.dead_threshold, knobs.sustain_rows)
     fires = start is not None and _mean(window, low=True) > knobs.dead_threshold
@@ -158,7 +160,11 @@ def reward_std_death(facts: Facts) -> Outcome:
         return Clear(id=id, because=f"{found.words} is {before:.3g} in {early.span} and {after:.3g} in {late.span}.")
     start = 0 if never else first_stretch(found.values < STD_LOW, SUSTAINED)
     fell = f"fell from {before:.3g} in {early.span} to {after:.3g} in {late.span}"
-    says = f"all rewards of a batch have been equal since the start ({found.span})" if never else f"the standard deviation of the rewards of a batch {fell}"
+    says = (
+        f"all rewards of a batch have been equal since the start ({found.span})"
+        if never
+        else f"the standard deviation of the rewards of a batch {fell}"
+    )
     return Finding(
         id=id,
         severity=_at_ceiling(facts, Severity.CRITICAL),

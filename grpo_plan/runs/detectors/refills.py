@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from grpo_plan.batches.refilling import any_of
 from grpo_plan.quantities import Stage
 from grpo_plan.runs.detectors.common import evidence_of, late_share, percent
+from grpo_plan.runs.detectors.refill_caps import CAPS, Cap, batch_size, is_on, limit_of
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.measured import Measured
@@ -21,52 +20,6 @@ STEP_KEYS = (
     "trainer.total_training_steps", "total_training_steps", "grpo.max_num_steps", "num_rollout", "max_steps",
     "orchestrator.max_steps",
 )  # fmt: skip
-BATCH_KEYS = ("data.gen_batch_size", "over_sampling_batch_size", "data.mini_rollout_batch_size")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cap:
-    """Where a tool limits the generation batches of a step, and what it does there.
-
-    Attributes:
-        key: Setting of the limit.
-        switch: Setting that turns refilling on.
-        on: Its values that do, in lower case.
-        default: The tool's own limit; None if it has none.
-        does: What happens at the limit, a clause.
-        stops: Whether that ends the run.
-    """
-
-    key: str
-    switch: str
-    on: tuple[str, ...] = ("true", "1")
-    default: int | None
-    does: str
-    stops: bool
-
-
-CAPS = {
-    "verl": Cap(
-        key="algorithm.filter_groups.max_num_gen_batches", switch="algorithm.filter_groups.enable", default=None,
-        does="verl's DAPO recipe stops the run with an error there (0.9 and later ignore the limit)", stops=True,
-    ),
-    "nemo-rl": Cap(
-        key="grpo.dynamic_sampling_max_gen_batches", switch="grpo.use_dynamic_sampling", default=10,
-        does="NeMo-RL stops the run with an error there", stops=True,
-    ),
-    "ms-swift": Cap(
-        key="max_resample_times", switch="dynamic_sample", default=3,
-        does="ms-swift goes on with the batch that it has, dead groups included", stops=False,
-    ),
-    "easyr1": Cap(
-        key="trainer.max_try_make_batch", switch="algorithm.online_filtering", default=20,
-        does="EasyR1 stops the run with an error there", stops=True,
-    ),
-    "skyrl": Cap(
-        key="trainer.algorithm.dynamic_sampling.max_sample_batches", switch="trainer.algorithm.dynamic_sampling.type",
-        on=("filter", "replace"), default=30, does="SkyRL stops the run with an error there", stops=True,
-    ),
-}  # fmt: skip
 
 
 def refill_cap_risk(facts: Facts) -> Outcome:
@@ -74,8 +27,8 @@ def refill_cap_risk(facts: Facts) -> Outcome:
     id, cap = "REFILL_CAP_RISK", CAPS.get(facts.view.tool or "")
     rounds = facts.measured("generation_batches")
     taken = rounds if isinstance(rounds, Measured) else None
-    most, off = _limit(facts, cap)
-    refilling = (taken is not None and bool(np.any(taken.values > 1.0))) or _is_on(facts, cap)
+    most, off = limit_of(facts, cap)
+    refilling = (taken is not None and bool(np.any(taken.values > 1.0))) or is_on(facts, cap)
     if not refilling:
         return Clear(id=id, because="the log shows no refilling: no step took more than one generation batch.")
     if off:
@@ -95,8 +48,8 @@ def refill_cap_risk(facts: Facts) -> Outcome:
         )  # fmt: skip
     chances = _chances(facts, dead, most)
     if chances is None:
-        assert hits is not None
-        chances = (0.0, hits.value or 0.0, hits.high)  # a step that took all batches may have been filled by the last
+        # A step that took all batches may have been filled by the last one.
+        chances = (0.0, 1.0, 1.0) if hits is None else (0.0, hits.value or 0.0, hits.high)
     run = tuple(any_of(min(c, 1.0), left[0]) for c in chances)
     reached = 0 if taken is None else int((taken.values >= most).sum())
     seen = _seen(most, cap, chances, run, left, reached, taken)
@@ -125,52 +78,10 @@ def refill_cap_risk(facts: Facts) -> Outcome:
         says=f"{seen}; {does}.",
         onset_step=int(taken.steps[int(np.argmax(taken.values >= most))]) if taken is not None and reached else None,
         evidence=evidence if dead is None else {**evidence, **evidence_of("dead_fraction", dead)},
-        remedy="Raise the limit, make generation batches larger, want fewer prompts a step, or take prompts of which fewer "
-        "are dead: grpo-plan refill says which limit 95 % of runs never hit.",
+        remedy="Raise the limit, make generation batches larger, want fewer prompts a step, or take prompts of which "
+        "fewer are dead: grpo-plan refill says which limit 95 % of runs never hit.",
         reference="docs/theory.md, eq. 52 and 53 (batches of a refill) and eq. 95 (dead fraction from batches).",
     )
-
-
-def _limit(facts: Facts, cap: Cap | None) -> tuple[int | None, str]:
-    """Batches at which a step gives up; else why there is no such limit, empty if it is not known."""
-    given, view = facts.settings.max_generation_batches, facts.view
-    if given is not None:
-        return given, ""
-    if cap is None:
-        return None, ""
-    if view.tool == "verl" and (
-        str(view.setting("trainer.use_v1")).lower() == "true" or "training/filter_groups/evicted_samples" in view
-    ):
-        return None, "verl 0.9 and later draw until a step is full, without a limit"
-    value = view.setting(cap.key)
-    try:
-        number = None if value is None else float(str(value))
-    except ValueError:
-        number = None
-    if number is None or not np.isfinite(number):
-        return cap.default, ""
-    if number < 1:
-        return None, f"{cap.key} is {number:g}: no limit"
-    return int(number), ""
-
-
-def _is_on(facts: Facts, cap: Cap | None) -> bool:
-    if facts.settings.max_generation_batches is not None:
-        return True
-    return cap is not None and str(facts.view.setting(cap.switch)).lower() in cap.on
-
-
-def _batch_size(facts: Facts, wanted: int) -> int:
-    """Prompts of a generation batch: as the settings say, else those of a step."""
-    view = facts.view
-    found = view.count(*BATCH_KEYS)
-    if found is not None:
-        return found
-    try:
-        factor = float(str(view.setting("grpo.batch_multiplier")))
-    except ValueError:
-        return wanted
-    return max(wanted, int(factor * wanted)) if np.isfinite(factor) else wanted
 
 
 def _dead(facts: Facts, taken: Measured | None, most: int) -> Share | None:
@@ -187,17 +98,17 @@ def _dead(facts: Facts, taken: Measured | None, most: int) -> Share | None:
     whole = late.take(late.values == np.round(late.values))
     if not whole.rows or whole.rows < late.rows:
         return None
-    found = dead_from_rounds(whole.values, wanted, _batch_size(facts, wanted), cap=most, level=level)
+    found = dead_from_rounds(whole.values, wanted, batch_size(facts, wanted), cap=most, level=level)
     return Share(value=found.value, low=found.low, high=found.high, rows=found.rows, groups=0.0, level=level)
 
 
 def _chances(facts: Facts, dead: Share | None, most: int) -> tuple[float, float, float] | None:
-    """Chance that a step is not full after all its batches: low, middle, high; None if the dead fraction is not known."""
+    """Chance that a step is not full after all its batches: low, middle, high; None without a dead fraction."""
     wanted = facts.prompts_per_step
     if dead is None or dead.value is None or wanted is None:
         return None
     ends = np.array([dead.low, dead.value, dead.high])
-    low, middle, high = unfilled(ends, most * _batch_size(facts, wanted), wanted)
+    low, middle, high = unfilled(ends, most * batch_size(facts, wanted), wanted)
     return float(low), float(middle), float(high)
 
 

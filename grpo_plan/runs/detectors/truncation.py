@@ -1,29 +1,28 @@
-"""What the rollouts themselves show: groups that fail because they were cut off, and groups of equal texts."""
+"""Groups that fail altogether because their rollouts were cut off."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grpo_plan.group_log import GroupLog
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.clustered import Clusters, clustered_share
-from grpo_plan.runs.detectors.asking import rollouts_wanted
+from grpo_plan.runs.detectors.asking import rollouts_wanted, wanted
 from grpo_plan.runs.detectors.common import evidence_of, in_words, percent
-from grpo_plan.runs.detectors.scoring import CLUSTERED, graver, onset_of, severity_by
+from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severity_by
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import learning_curve
-from grpo_plan.runs.measured import Measured
+from grpo_plan.runs.measured import Counts
 from grpo_plan.runs.trend import trend
 
 CUT_INFO, CUT_WARNING, CUT_CRITICAL = 0.01, 0.10, 0.5  # shares of the groups
 CUT_IMPROVING = 0.25  # a run that improves all the same is warned from here on
-SAME_INFO, SAME_WARNING, SAME_CRITICAL = 0.01, 0.10, 0.9  # shares of the groups
-REPEATED_WARNING = 0.25  # share of the rollouts
-TINY = 20.0  # tokens: shorter texts coincide by themselves
 RISE_LEVEL = 0.99
 LONGER = "Give more tokens (or shorten prompts), or keep cut-off rollouts out of the reward and the loss; both change "
 LONGER += "what a step costs."
+CutShare = tuple[float | None, float, float]  # value, low, high
 
 
 def truncation_dead(facts: Facts) -> Outcome:
@@ -31,7 +30,7 @@ def truncation_dead(facts: Facts) -> Outcome:
     id, groups = "TRUNCATION_DEAD", facts.run.groups
     if groups is not None and groups.groups and groups.truncated is not None and groups.provenance.filtered is None:
         if groups.all_fail is not None:
-            return _cut_groups(id, facts, groups)
+            return _cut_groups(id, facts, groups, groups.truncated, groups.all_fail)
         missing = facts.measured("all_fail_fraction")
         reason = missing.reason if isinstance(missing, Absent) else "which rollouts pass. Say it with --pass-threshold."
         if isinstance(facts.all_fail, Absent):
@@ -39,17 +38,16 @@ def truncation_dead(facts: Facts) -> Outcome:
     return _cut_rows(id, facts)
 
 
-def _cut_groups(id: str, facts: Facts, groups: GroupLog) -> Outcome:
+def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_fail: NDArray[np.bool_]) -> Outcome:
     """From the rollouts: which all-fail groups were cut off, against what is cut off elsewhere."""
     knobs = facts.settings
-    assert groups.truncated is not None and groups.all_fail is not None
-    known = groups.truncated >= 0
+    known = truncated >= 0
     if not known.any():
         return Skipped(
             id=id, needs=f"whether each rollout was cut off; no group says it of all. {rollouts_wanted(facts)}"
         )
-    fail = groups.all_fail & known
-    cut = np.where(known, groups.truncated, 0)
+    fail = all_fail & known
+    cut = np.where(known, truncated, 0)
     whole_cut = fail & (cut == groups.rollouts)
     clusters = Clusters.of_groups(groups, whole_cut, known, "groups")
     late = clusters.late(knobs.late_share, knobs.late_rows)
@@ -58,8 +56,9 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog) -> Outcome:
     outside = _cut_share(groups, cut, known & ~fail, knobs.level)
     apart = outside[2] == 0 or inside[1] > outside[2]
     seen = (
-        f"{in_words(share)} of groups fail with every rollout cut off in {(late if is_late else clusters).span}; of the "
-        f"rollouts {_share_in_words(inside)} of all-fail groups are cut off and {_share_in_words(outside)} of the others"
+        f"{in_words(share)} of groups fail with every rollout cut off in {(late if is_late else clusters).span}; "
+        f"{_share_in_words(inside)} of the rollouts of all-fail groups are cut off, and {_share_in_words(outside)} of "
+        "the others"
     )
     severity = severity_by(share.low, CUT_INFO, CUT_WARNING, CUT_CRITICAL)
     if severity is None:
@@ -96,7 +95,7 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog) -> Outcome:
     )
 
 
-def _cut_share(groups: GroupLog, cut: np.ndarray, which: np.ndarray, level: float) -> tuple[float | None, float, float]:
+def _cut_share(groups: GroupLog, cut: Counts, which: NDArray[np.bool_], level: float) -> CutShare:
     """Share of the rollouts of some groups that were cut off, with limits over steps; None and 0 without any group."""
     if not which.any():
         return None, 0.0, 0.0
@@ -105,17 +104,15 @@ def _cut_share(groups: GroupLog, cut: np.ndarray, which: np.ndarray, level: floa
     return found.value, found.low, found.high
 
 
-def _share_in_words(share: tuple[float | None, float, float]) -> str:
+def _share_in_words(share: CutShare) -> str:
     return "none" if share[0] is None else f"{percent(share[0])} %"
 
 
 def _cut_rows(id: str, facts: Facts) -> Outcome:
     """From the metrics: how far the two shares must overlap, and whether they rise together."""
     cut, fail, knobs = facts.measured("truncated_fraction"), facts.all_fail, facts.settings
-    for found in (cut, fail):
-        if isinstance(found, Absent):
-            return Skipped(id=id, needs=f"{found.reason} {rollouts_wanted(facts)}")
-    assert isinstance(cut, Measured) and isinstance(fail, Measured)
+    if isinstance(cut, Absent) or isinstance(fail, Absent):
+        return Skipped(id=id, needs=" ".join(wanted(facts, x) for x in (cut, fail) if isinstance(x, Absent)))
     steps, a, b = np.intersect1d(cut.steps, fail.steps, assume_unique=True, return_indices=True)
     if not steps.size:
         return Skipped(id=id, needs=f"rows that hold both {cut.words} and {fail.words}; no step has both.")
@@ -156,70 +153,6 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
             "reward": curve.learning.value,
         },
         remedy=f"{rollouts_wanted(facts)} If all-fail groups are the ones cut off: {LONGER[0].lower()}{LONGER[1:]}",
-        reference="two shares a and b of the same rollouts overlap by at least a + b - 1 and at most the smaller (Frechet); "
-        "DAPO, arXiv 2503.14476, section 3.4.",
+        reference="two shares a and b of the same rollouts overlap by at least a + b - 1 and at most the smaller of "
+        "them (Frechet); DAPO, arXiv 2503.14476, section 3.4.",
     )
-
-
-def duplicate_rollouts(facts: Facts) -> Outcome:
-    """Groups whose responses are one text: a temperature of 0, a cache, or one seed for all."""
-    id, groups, knobs = "DUPLICATE_ROLLOUTS", facts.run.groups, facts.settings
-    if groups is None or groups.distinct is None or groups.identical is None or groups.repeated is None:
-        return Skipped(id=id, needs=f"the texts of the rollouts; the log holds none. {rollouts_wanted(facts)}")
-    known = (groups.distinct >= 0) & (groups.scored >= 2)
-    if not known.any():
-        return Skipped(id=id, needs="groups with two or more scored rollouts whose texts are all known; there is none.")
-    same = groups.identical & known
-    clusters = Clusters.of_groups(groups, same, known, "groups")
-    late = clusters.late(knobs.late_share, knobs.late_rows)
-    share, is_late = graver(clusters.share(knobs.level), late.share(knobs.level))
-    repeats = np.where(known, groups.scored - groups.distinct, 0)
-    repeated = Clusters.of_groups(groups, repeats, np.where(known, groups.scored, 0), "rollouts").share(knobs.level)
-    repeating = known & (groups.distinct < groups.scored)
-    tokens = _tokens(facts, groups, repeating)
-    seen = (
-        f"{in_words(share)} of groups are one text in {(late if is_late else clusters).span}, and {in_words(repeated)} of "
-        "rollouts repeat a text of their group"
-    )
-    severity = severity_by(share.low, SAME_INFO, SAME_WARNING, SAME_CRITICAL)
-    if repeated.low > REPEATED_WARNING and severity in (None, Severity.INFO):
-        severity = Severity.WARNING
-    if severity is None:
-        return Clear(id=id, because=f"{seen}.")
-    if tokens is None:
-        severity, why = Severity.INFO, "their length is not known, and short answers repeat by themselves"
-    elif tokens <= TINY:
-        severity, why = Severity.INFO, f"at {tokens:.3g} tokens on average, answers repeat by themselves"
-    else:
-        why = (
-            f"at {tokens:.3g} tokens on average that is hardly chance, unless the policy has become sure of every token"
-        )
-    return Finding(
-        id=id,
-        severity=severity,
-        says=f"{seen}: {why}.",
-        onset_step=onset_of(clusters, SAME_INFO, knobs.false_alarm)[0],
-        evidence={
-            **evidence_of("identical_group_fraction", share),
-            **evidence_of("repeated_rollout_fraction", repeated),
-            "window": "late" if is_late else "whole run",
-            "rows": share.rows,
-            "groups": int(known.sum()),
-            "identical_groups": int(same.sum()),
-            "identical_groups_dead": int((same & groups.dead).sum()),
-            "response_tokens_mean": tokens,
-        },
-        remedy="Check that rollouts are sampled: a temperature above 0, another seed for each rollout, no cache of answers; "
-        "then look at the entropy of the policy.",
-        reference=f"{CLUSTERED}; equal texts get equal rewards, and equal rewards no gradient (docs/theory.md, section 1).",
-    )
-
-
-def _tokens(facts: Facts, groups: GroupLog, which: np.ndarray) -> float | None:
-    """Mean length of the responses of the groups that repeat; else of all that the log tells; None if nothing does."""
-    if groups.response_tokens is not None and groups.measured is not None:
-        at = which & (groups.measured > 0) & np.isfinite(groups.response_tokens)
-        if at.any():
-            return float(np.average(groups.response_tokens[at], weights=groups.measured[at]))
-    logged = facts.measured("response_tokens_mean")
-    return logged.mean if isinstance(logged, Measured) else None
