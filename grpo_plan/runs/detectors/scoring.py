@@ -57,7 +57,7 @@ def failed_scoring(facts: Facts) -> Outcome:
         remedy=(
             f"Look at the scoring service from step {step:,} on, and repair it before the run goes on."
             if abrupt
-            else "Find which responses get no reward (time limits, answers that cannot be parsed, errors of the judge). "
+            else "Find which responses get no reward (time limits, answers that do not parse, errors of the judge). "
             "Score them again, or give them the lowest reward."
         ),
         reference=f"{CLUSTERED}; TRL leaves such rollouts out of their group since 1.6, and took them as reward 0 "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._validate import as_float_array
 from grpo_plan.group_log import GroupLog
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.clustered import Clusters, clustered_share
@@ -14,7 +15,7 @@ from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severi
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import learning_curve
-from grpo_plan.runs.measured import Counts
+from grpo_plan.runs.measured import Counts, Floats
 from grpo_plan.runs.trend import trend
 
 CUT_INFO, CUT_WARNING, CUT_CRITICAL = 0.01, 0.10, 0.5  # shares of the groups
@@ -117,7 +118,7 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
     if not steps.size:
         return Skipped(id=id, needs=f"rows that hold both {cut.words} and {fail.words}; no step has both.")
     t, low, high = np.clip(cut.values[a], 0.0, 1.0), fail.lower[b], fail.upper[b]
-    least, most = np.maximum(t + low - 1.0, 0.0), np.minimum(t, high)
+    least, most = overlap_bounds(t, low)[0], overlap_bounds(t, high)[1]
     weights = fail.groups[b].astype(np.float64)
     window = slice(max(steps.size - max(knobs.late_rows, int(knobs.late_share * steps.size)), 0), None)
     bound = clustered_share(least[window] * weights[window], weights[window], level=knobs.level)
@@ -156,3 +157,14 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
         reference="two shares a and b of the same rollouts overlap by at least a + b - 1 and at most the smaller of "
         "them (Frechet); DAPO, arXiv 2503.14476, section 3.4.",
     )
+
+
+def overlap_bounds(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """Least and most that two shares of the same rollouts have in common (theory.md, eq. 96).
+
+    >>> low, high = overlap_bounds([0.9, 0.3], [0.3, 0.4])
+    >>> low.round(3).tolist(), high.tolist()
+    ([0.2, 0.0], [0.3, 0.3])
+    """
+    a, b = as_float_array(first, "first"), as_float_array(second, "second")
+    return np.maximum(a + b - 1.0, 0.0), np.minimum(a, b)
