@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grpo_plan.batches.refilling import any_of
+from grpo_plan.errors import DomainError
 from grpo_plan.quantities import Stage
 from grpo_plan.runs.detectors.common import evidence_of, late_share, percent
 from grpo_plan.runs.detectors.refill_caps import CAPS, Cap, batch_size, is_on, limit_of
@@ -94,11 +95,13 @@ def _dead(facts: Facts, taken: Measured | None, most: int) -> Share | None:
         return late_share(facts, logged)[1]
     if taken is None or facts.steps_per_row > 1:
         return None
-    late = facts.late(taken)
-    whole = late.take(late.values == np.round(late.values))
-    if not whole.rows or whole.rows < late.rows:
+    late = facts.late(taken).values
+    if bool(np.any((late != np.round(late)) | (late < 1.0))):
         return None
-    found = dead_from_rounds(whole.values, wanted, batch_size(facts, wanted), cap=most, level=level)
+    try:
+        found = dead_from_rounds(late, wanted, batch_size(facts, wanted), cap=most, level=level)
+    except DomainError:  # batches of another size than the settings say
+        return None
     return Share(value=found.value, low=found.low, high=found.high, rows=found.rows, groups=0.0, level=level)
 
 
