@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def test_the_flag_of_a_batch_scaled_run_of_trl_is_caught() -> None:
     assert "scale_rewards is 'batch'" in str(said.evidence["because"])
 
 
-def flagged(values: list[float], config: dict[str, object], groups: Any = None) -> gp.RunLog:
+def flagged(values: list[float], config: Mapping[str, object], groups: Any = None) -> gp.RunLog:
     return made_run({"frac_reward_zero_std": values, "reward": [0.5] * len(values)}, config=config, groups=groups)
 
 
@@ -421,7 +422,7 @@ def test_healthy_runs_raise_no_warning(id: str) -> None:
                 steps.append(step)
                 cut.append(rng.binomial(8, 0.03))
                 distinct.append(max(int(np.isfinite(row).sum()) - rng.binomial(2, 0.02), 1))
-        tokens = {"response_tokens": np.full(800, 150.0), "measured": np.full(800, 8)}
+        tokens: dict[str, Any] = {"response_tokens": np.full(800, 150.0), "measured": np.full(800, 8)}
         groups = made_groups(rewards, steps, truncated=cut, distinct=distinct, **tokens)
         run = made_run(groups=groups, config={"beta": 0.001, "scale_rewards": "group"})
         said = detectors()[id](Facts(run, Settings()))

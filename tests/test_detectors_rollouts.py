@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,7 +142,9 @@ def texts(same: float, *, tokens: float | None = 200.0, pairs: bool = False, gro
     one = rng.random(groups) < same
     rewards = [[1.0] * 8 if a and not pairs else [0.0, 1.0] * 4 for a in one]
     distinct = np.where(one, 4 if pairs else 1, 8)
-    more = {} if tokens is None else {"response_tokens": np.full(groups, tokens), "measured": np.full(groups, 8)}
+    more: dict[str, Any] = (
+        {} if tokens is None else {"response_tokens": np.full(groups, tokens), "measured": np.full(groups, 8)}
+    )
     steps = [i // 10 + 1 for i in range(groups)]
     return made_run(groups=made_groups(rewards, steps, distinct=distinct, **more))
 
