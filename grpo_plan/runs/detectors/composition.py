@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from grpo_plan.quantities import Absent
-from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, share_of
+from grpo_plan.runs.detectors.common import (
+    SeenShare,
+    absent,
+    bounded_only,
+    evidence_of,
+    in_words,
+    late_share,
+    percent,
+    share_of,
+)
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.series import Share
 from grpo_plan.runs.trend import changed
 
 MANY_FAIL, MANY_PASS = 0.5, 0.4  # shares of all groups from which a check speaks
@@ -18,7 +26,9 @@ FEW_MIXED, HARDLY_MIXED = 0.10, 0.05
 THIRDS = 3
 ROWS_TO_TURN = 9
 MOVED = 0.05
-REFERENCE = "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
+REFERENCE = (
+    "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
+)
 
 
 def starved(facts: Facts) -> Outcome:
@@ -31,6 +41,8 @@ def starved(facts: Facts) -> Outcome:
     mixed = _mixed(share, other)
     curve = learning_curve(facts)
     seen = f"{in_words(share)} of groups all fail and {in_words(other)} all pass in {window.span}"
+    if share.wide and share.high > MANY_FAIL and not share.low > MANY_FAIL:
+        return bounded_only(id, "the share of all-fail groups", share, fail.words)
     if not (share.low > MANY_FAIL and share.low > other.high):
         return Clear(id=id, because=f"{seen}.")
     planned = facts.planned
@@ -58,8 +70,8 @@ def starved(facts: Facts) -> Outcome:
             "reward": curve.learning.value,
             "rows": window.rows,
         },
-        remedy="Read a few failing rollouts: is the reward ever paid, are responses cut off? Then take easier prompts, or "
-        "give partial rewards; a larger group helps only where some rollouts pass.",
+        remedy="Read a few failing rollouts: is the reward ever paid, are responses cut off? Then take easier prompts "
+        "or give partial rewards; a larger group helps only where some rollouts pass.",
         reference=REFERENCE,
     )
 
@@ -74,6 +86,8 @@ def saturated(facts: Facts) -> Outcome:
     mixed = _mixed(other, share)
     curve = learning_curve(facts)
     seen = f"{in_words(share)} of groups all pass and {in_words(other)} all fail in {window.span}"
+    if share.wide and share.high > MANY_PASS and not share.low > MANY_PASS:
+        return bounded_only(id, "the share of all-pass groups", share, passes.words)
     if not (share.low > MANY_PASS and share.low > other.high):
         return Clear(id=id, because=f"{seen}.")
     planned = facts.planned
@@ -118,19 +132,21 @@ def composition_turned(facts: Facts) -> Outcome:
         f"all-fail {in_words(first[0])} in the first third of the rows and {in_words(last[0])} in the last, all-pass "
         f"{in_words(first[1])} and {in_words(last[1])}"
     )
+    if any(s.wide for s in (*first, *last)):
+        return bounded_only(id, "the shares of all-fail and all-pass groups", last[0], fail.words)
     forth = first[0].low > first[1].high and last[1].low > last[0].high
     back = first[1].low > first[0].high and last[0].low > last[1].high
     turning = False
     if fail.exact and passes.exact and not forth and not back:
         less, more = (changed(s.values, s.groups, level=0.99) for s in (fail, passes))
-        turning = (
-            less.high is not None and more.low is not None and less.high < -MOVED and more.low > MOVED
-        )
+        turning = less.high is not None and more.low is not None and less.high < -MOVED and more.low > MOVED
     if not (forth or back or turning):
         return Clear(id=id, because=f"{seen}.")
     if back:
         says = f"dead groups were mostly solved prompts and now mostly fail: {seen}"
-        remedy = "Look for what broke: new data, another reward, a collapsed policy. Go back to the last good checkpoint."
+        remedy = (
+            "Look for what broke: new data, another reward, a collapsed policy. Go back to the last good checkpoint."
+        )
     elif forth:
         says = f"dead groups were mostly too hard and are now mostly solved: {seen}"
         remedy = "Turn the remedy too: from easier prompts to harder ones. Drop what is solved, and plan again."
@@ -155,13 +171,11 @@ def composition_turned(facts: Facts) -> Outcome:
     )
 
 
-def _unknown(id: str, fail: Measured | Absent, passes: Measured | Absent) -> Outcome:
-    missing = fail if isinstance(fail, Absent) else passes
-    assert isinstance(missing, Absent)
-    return absent(id, missing)
+def _unknown(id: str, fail: Measured | Absent, passes: Measured | Absent) -> Skipped:
+    return absent(id, fail) if isinstance(fail, Absent) else absent(id, passes)
 
 
-def _mixed(fail: Share, passes: Share) -> float:
+def _mixed(fail: SeenShare, passes: SeenShare) -> float:
     """Upper limit of the share of mixed groups."""
     return max(1.0 - fail.low - passes.low, 0.0)
 
