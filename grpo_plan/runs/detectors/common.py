@@ -10,7 +10,7 @@ from grpo_plan.runs.finding import Skipped
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.series import share_over
 
-RIVAL_RULE = "DEGENERATE_GROUPS as published with rlprobe 0.1.0"
+WIDE = 0.25  # limits so far apart hardly say anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,11 @@ class SeenShare:
     @property
     def wide(self) -> bool:
         """Whether the bounds are so far apart that they hardly say anything."""
-        return self.value is None and self.seen_high - self.seen_low > 0.25
+        return self.value is None and self.seen_high - self.seen_low > WIDE
+
+    def undecided(self, limit: float) -> bool:
+        """Whether the limits are too far apart to say on which side of ``limit`` the share lies."""
+        return self.low <= limit < self.high and self.high - self.low > WIDE
 
 
 def share_of(series: Measured, level: float) -> SeenShare:
@@ -69,12 +73,12 @@ def in_words(share: SeenShare) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent with three digits that count, without trailing zeros.
+    """A share in percent, with one decimal, near the ends with two, without trailing zeros.
 
     >>> percent(0.5), percent(0.0325), percent(0.9995), percent(0.0)
-    ('50', '3.25', '99.95', '0')
+    ('50', '3.2', '99.95', '0')
     """
-    shown = f"{100.0 * share:.1f}" if 0.1 <= share <= 0.9 else f"{100.0 * share:.2f}"
+    shown = f"{100.0 * share:.1f}" if 0.01 <= share <= 0.99 else f"{100.0 * share:.2f}"
     return shown.rstrip("0").rstrip(".")
 
 
@@ -99,6 +103,8 @@ def evidence_of(name: str, share: SeenShare) -> dict[str, float | int | str | bo
     return found
 
 
-def bounded_only(id: str, name: str, share: SeenShare, words: str) -> Skipped:
-    """A check that bounds do not decide."""
-    return Skipped(id=id, needs=f"{name}; the log bounds it only: {in_words(share)} ({words}).")
+def too_little(id: str, name: str, share: SeenShare, window: Measured) -> Skipped:
+    """A check that neither says yes nor no: the log is too short, or only bounds the share."""
+    if share.value is None:
+        return Skipped(id=id, needs=f"{name}; the log only bounds it: {in_words(share)} ({window.words}).")
+    return Skipped(id=id, needs=f"more groups: {name} is {in_words(share)} in {window.span}.")

@@ -8,12 +8,12 @@ from grpo_plan.quantities import Absent
 from grpo_plan.runs.detectors.common import (
     SeenShare,
     absent,
-    bounded_only,
     evidence_of,
     in_words,
     late_share,
     percent,
     share_of,
+    too_little,
 )
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
@@ -34,15 +34,17 @@ REFERENCE = (
 def starved(facts: Facts) -> Outcome:
     """Most groups fail altogether, and the run does not get better."""
     id, fail, passes = "STARVED", facts.all_fail, facts.all_pass
-    if isinstance(fail, Absent) or isinstance(passes, Absent):
-        return _unknown(id, fail, passes)
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
     window, share = late_share(facts, fail)
     _, other = late_share(facts, passes)
     mixed = _mixed(share, other)
     curve = learning_curve(facts)
     seen = f"{in_words(share)} of groups all fail and {in_words(other)} all pass in {window.span}"
-    if share.wide and share.high > MANY_FAIL and not share.low > MANY_FAIL:
-        return bounded_only(id, "the share of all-fail groups", share, fail.words)
+    if share.undecided(MANY_FAIL):
+        return too_little(id, "the share of all-fail groups", share, window)
     if not (share.low > MANY_FAIL and share.low > other.high):
         return Clear(id=id, because=f"{seen}.")
     planned = facts.planned
@@ -79,15 +81,17 @@ def starved(facts: Facts) -> Outcome:
 def saturated(facts: Facts) -> Outcome:
     """Most dead groups pass altogether: the prompts are solved."""
     id, fail, passes = "SATURATED", facts.all_fail, facts.all_pass
-    if isinstance(fail, Absent) or isinstance(passes, Absent):
-        return _unknown(id, fail, passes)
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
     window, share = late_share(facts, passes)
     _, other = late_share(facts, fail)
     mixed = _mixed(other, share)
     curve = learning_curve(facts)
     seen = f"{in_words(share)} of groups all pass and {in_words(other)} all fail in {window.span}"
-    if share.wide and share.high > MANY_PASS and not share.low > MANY_PASS:
-        return bounded_only(id, "the share of all-pass groups", share, passes.words)
+    if share.undecided(MANY_PASS):
+        return too_little(id, "the share of all-pass groups", share, window)
     if not (share.low > MANY_PASS and share.low > other.high):
         return Clear(id=id, because=f"{seen}.")
     planned = facts.planned
@@ -120,8 +124,10 @@ def saturated(facts: Facts) -> Outcome:
 def composition_turned(facts: Facts) -> Outcome:
     """Dead groups that were all-fail and are all-pass now: the remedy turns with them."""
     id, fail, passes = "COMPOSITION_TURNED", facts.all_fail, facts.all_pass
-    if isinstance(fail, Absent) or isinstance(passes, Absent):
-        return _unknown(id, fail, passes)
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
     rows = min(fail.rows, passes.rows)
     if rows < ROWS_TO_TURN:
         return Skipped(id=id, needs=f"{ROWS_TO_TURN} rows; the log has {rows}.")
@@ -133,7 +139,7 @@ def composition_turned(facts: Facts) -> Outcome:
         f"{in_words(first[1])} and {in_words(last[1])}"
     )
     if any(s.wide for s in (*first, *last)):
-        return bounded_only(id, "the shares of all-fail and all-pass groups", last[0], fail.words)
+        return too_little(id, "the shares of all-fail and all-pass groups", last[0], fail)
     forth = first[0].low > first[1].high and last[1].low > last[0].high
     back = first[1].low > first[0].high and last[0].low > last[1].high
     turning = False
@@ -169,10 +175,6 @@ def composition_turned(facts: Facts) -> Outcome:
         remedy=remedy,
         reference=REFERENCE,
     )
-
-
-def _unknown(id: str, fail: Measured | Absent, passes: Measured | Absent) -> Skipped:
-    return absent(id, fail) if isinstance(fail, Absent) else absent(id, passes)
 
 
 def _mixed(fail: SeenShare, passes: SeenShare) -> float:

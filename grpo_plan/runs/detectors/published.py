@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.quantities import Absent
-from grpo_plan.runs.detectors.common import absent, bounded_only, evidence_of, in_words, late_share, percent
+from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, too_little
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
@@ -54,7 +54,7 @@ def degenerate_groups(facts: Facts) -> Outcome:
     if start is None or _mean(window, low=True) <= knobs.dead_threshold:
         longest = first_stretch(dead.upper > knobs.dead_threshold, knobs.sustain_rows)
         if not dead.exact and longest is not None and _mean(window, low=False) > knobs.dead_threshold:
-            return bounded_only(id, "the dead fraction", share, dead.words)
+            return too_little(id, "the dead fraction", share, window)
         limit = percent(knobs.dead_threshold)
         return Clear(
             id=id,
@@ -78,7 +78,7 @@ def degenerate_groups(facts: Facts) -> Outcome:
             "rows": dead.rows,
             "late_rows": window.rows,
             "steps_per_row": facts.run.steps_per_row,
-            "bounded_only": not dead.exact,
+            "too_little": not dead.exact,
             "reward": curve.learning.value,
         },
         remedy=NO_SIGNAL if nothing and severity is not Severity.INFO else BY_COMPOSITION,
