@@ -114,14 +114,17 @@ def test_nothing_to_learn_is_critical_unless_the_plan_or_the_ceiling_says_otherw
 # The other two published rules.
 
 
-def test_adv_collapse_needs_a_fall_and_a_healthy_start() -> None:
-    def found(values: Any) -> Diagnosis:
-        columns = {"advantages/std": values, "env/all/reward/total": np.full(len(values), 0.5)}
-        run = run_of("step-log", {"advantage_std": values, "reward": columns["env/all/reward/total"]})
-        return diagnose(run)
-
-    # no tool that is known logs it: the check says what it lacks
-    assert "ADV_COLLAPSE" in skipped(found(np.linspace(1.0, 0.0, ROWS)))
+@pytest.mark.parametrize(
+    ("early", "late", "fires"), [(0.9, 0.05, True), (0.9, 0.15, False), (0.45, 0.05, False), (0.51, 0.09, True)]
+)
+def test_adv_collapse_needs_a_fall_and_a_healthy_start(early: float, late: float, fires: bool) -> None:
+    values = np.where(np.arange(ROWS) < 60, early, late)
+    for tool in ("trl", "verl", "tinker"):
+        found = diagnose(run_of(tool, {"advantages/std": values, "reward": np.full(ROWS, 0.5)}))
+        collapse = found.finding("ADV_COLLAPSE")
+        assert (collapse is not None) == fires
+        assert collapse is None or collapse.onset_step == 61
+    assert "ADV_COLLAPSE" in skipped(diagnose(run_of("trl", {"advantages/std": values[:8]})))
 
 
 def test_advantages_that_are_all_zero() -> None:
