@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -177,10 +178,18 @@ class GroupLog:
 
     def dead_by_step(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Steps in rising order, groups of each, and dead groups of each; three arrays of shape (S,)."""
+        return self.count_by_step(self.dead)
+
+    def count_by_step(self, flags: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Steps in rising order, groups of each, and those among them with a flag; three arrays of shape (S,).
+
+        Args:
+            flags: One truth value a group, shape (N,), such as ``flat`` or ``identical``.
+        """
         steps, index = np.unique(self.step, return_inverse=True)
         groups = np.bincount(index, minlength=steps.size)
-        dead = np.bincount(index, weights=self.dead, minlength=steps.size)
-        return steps, groups.astype(np.int64), dead.astype(np.int64)
+        flagged = np.bincount(index, weights=flags, minlength=steps.size)
+        return steps, groups.astype(np.int64), flagged.astype(np.int64)
 
     def window(self, first: int | None = None, last: int | None = None) -> GroupLog:
         """The groups of the steps from ``first`` to ``last``, both included; None leaves an end open.
@@ -189,8 +198,11 @@ class GroupLog:
         the whole log.
 
         Raises:
-            DomainError: No group has a step among these.
+            DomainError: No group has a step among these, or an end is no whole number.
         """
+        for end in (first, last):
+            if end is not None and (isinstance(end, bool) or not isinstance(end, Integral)):
+                raise DomainError(f"steps must be whole numbers or None; got {end!r}.")
         kept = np.ones(self.groups, dtype=bool)
         if first is not None:
             kept &= self.step >= first
@@ -215,8 +227,10 @@ class GroupLog:
 
         Raises:
             PilotError: Only mixed groups were kept, what passes is not known, or no rollout was scored.
-            DomainError: No group has a step among these.
+            DomainError: ``steps`` is no pair, or no group has a step among these.
         """
+        if steps is not None and not (isinstance(steps, tuple | list) and len(steps) == 2):
+            raise DomainError(f"steps must be a pair (first, last); got {steps!r}.")
         found = self if steps is None else self.window(*steps)
         passes = found.passes
         if found.provenance.filtered is not None:
