@@ -497,6 +497,19 @@ def test_truncated_and_lengths_are_counted_where_they_are_known() -> None:
     assert any("says otherwise at 1 of 1 steps, first 0.25 against 0.5" in note for note in found.notes)
 
 
+def test_rewards_near_the_largest_float_have_no_spread(tmp_path: Path) -> None:
+    rows = [
+        verl(p, i, s, "x")
+        for p, scores in {"a": [1e308, -1e308], "b": [0.0, 1.0]}.items()
+        for i, s in enumerate(scores)
+    ]
+    log = read_groups(write_verl(tmp_path / "1.jsonl", rows), details=True)
+    assert log.reward_var is not None
+    np.testing.assert_array_equal(log.reward_var, [np.nan, 0.25])
+    for name in ("group_reward_std", "reward_std"):
+        assert isinstance(run_of(log, [1]).quantity(name), Absent)
+
+
 def test_failures_are_unknown_where_a_tool_writes_them_as_zero() -> None:
     log = log_of([[0.0, 1.0]], provenance=Provenance(format="verl-v1"))
     assert isinstance(run_of(log, [1]).quantity("failed_fraction"), Absent)
