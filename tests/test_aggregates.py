@@ -456,6 +456,26 @@ def test_statuses(given_: dict[str, float], status: str) -> None:
         assert "over all distributions of pass rates" in found.range_means
 
 
+def test_projected_ranges_are_those_of_the_nearest() -> None:
+    """Shares that add up to .300 beside D = .301: each moves by a third of .001. Mutant: limits not moved."""
+    found = recover(mean=0.4, group_size=8, all_pass=0.1, all_fail=0.2, dead=0.301)
+    assert found.inflation == pytest.approx(0.001 / 3, abs=1e-6)
+    nearest = recover(mean=0.4, group_size=8, all_pass=0.1 + 0.001 / 3, all_fail=0.2 + 0.001 / 3)
+    for target in (2, 8, 16):
+        for name in ("dead", "all_pass", "all_fail"):
+            share, near = getattr(found, name)(target), getattr(nearest, name)(target)
+            assert [share.low, share.high] == pytest.approx([near.low, near.high], abs=5e-3)
+
+
+def test_limits_of_a_group_std_are_in_its_own_units() -> None:
+    """Mutant: the std as if it reached 1."""
+    found = recover(mean=0.4, group_size=8, group_std=0.3, groups=64)
+    std = next(k for k in found.known if k.name == "group-std")
+    low, high = mean_limits(np.array([0.6]), np.array([64.0]), 0.95, 2)
+    assert (std.low, std.high) == pytest.approx((low[0] / 2, high[0] / 2))
+    assert std.low < 0.3 < std.high < 0.5
+
+
 def test_one_rollout_per_prompt_says_the_mean_only() -> None:
     found = recover(mean=0.4, group_size=1, dead=1.0)
     assert found.status is RecoveryStatus.MEAN_ONLY
