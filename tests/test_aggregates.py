@@ -28,7 +28,7 @@ from grpo_plan.groups import dead_probability, expected_group_std
 from grpo_plan.passrates import BetaPassRates
 from grpo_plan.runs.aggregates import recover
 from grpo_plan.runs.beta_matching import beta_dead, matched_correlation
-from grpo_plan.runs.composition import composition_bounds
+from grpo_plan.runs.composition import composition_bounds, largest_std
 from grpo_plan.runs.dead_range import dead_inflation, dead_range
 from grpo_plan.runs.moment_range import Known, moment_range, smallest_inflation
 from grpo_plan.runs.recovered import Recovered
@@ -187,6 +187,16 @@ def test_each_aggregate_gives_the_beta_back(name: str) -> None:
         again = recover(mean=0.3, group_size=8, group_std=value * (8 / 7) ** 0.5, std="sample")
         assert again.beta is not None
         assert again.beta.correlation == pytest.approx(0.35, abs=1e-9)
+
+
+def test_both_kinds_of_dead_groups_give_the_beta_of_their_sum() -> None:
+    """Mutant: the all-pass share alone."""
+    both = recover(mean=0.4, group_size=8, all_pass=0.15, all_fail=0.3)
+    one = recover(mean=0.4, group_size=8, dead=0.45)
+    assert both.beta == one.beta
+    assert both.misfit is not None
+    assert both.misfit > 0.001
+    assert both.dead(8).value == pytest.approx(0.45, abs=2e-6)
 
 
 # --- eq. 81 ------------------------------------------------------------------------------------------------------
@@ -408,6 +418,27 @@ def test_ranges_hold_the_truth_as_often_as_they_say(name: str, g: int, groups: i
     floor = binom.ppf(1e-6, rounds, 0.95) / rounds
     assert min(found.values()) >= floor, found
     assert found["range"] >= found["box"]
+
+
+@pytest.mark.parametrize("g", [4, 16])
+@pytest.mark.parametrize("name", list(LAWS))
+def test_limits_of_shares_and_std_hold_the_truth(name: str, g: int) -> None:
+    """Mean, all-pass, all-fail and std of 64 groups at once, 1,000 steps; false alarm as above."""
+    rng = np.random.default_rng([g, *name.encode()])
+    p, w = law_of(name)
+    k = rng.binomial(g, p[rng.choice(p.size, size=(1000, 64), p=w)])
+    truth, top = aggregates_of((p, w), g), largest_std(g)
+    spread = float(w @ expected_group_std(p, g))
+    held = np.ones(1000, dtype=bool)
+    for seen, wanted in (
+        (k / g, truth["mean"]),
+        (k == g, truth["all_pass"]),
+        (k == 0, truth["all_fail"]),
+        (np.sqrt(k * (g - k)) / g / top, spread / top),
+    ):
+        low, high = mean_limits(seen.mean(axis=1), np.full(1000, 64.0), 0.95, 4)
+        held &= (low <= wanted) & (wanted <= high)
+    assert held.mean() >= binom.ppf(1e-6, 1000, 0.95) / 1000
 
 
 def test_a_box_half_as_wide_would_be_seen() -> None:
