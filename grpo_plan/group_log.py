@@ -28,6 +28,20 @@ class GroupLog:
         dropped: What was read and left out, by reason.
         notes: How the source was read.
         provenance: What was read.
+        pass_threshold: Reward from which a rollout passes: as given, else the upper one of two levels; None where what
+            passes is not known.
+        passes: Scored rollouts that pass, shape (N,); None where what passes is not known.
+        truncated: Rollouts cut off at a limit of length, shape (N,), -1 where it is not known of each rollout of the
+            group; None where the source never says it.
+        distinct: Different response texts among the scored rollouts, shape (N,), -1 where one of these has no text;
+            None where the source holds no texts.
+        distinct_rewards: Different rewards, shape (N,), 0 where none was scored; rewards closer than 1e-8 to the next
+            are one. None where they were not counted.
+        reward_var: Population variance of the rewards (divided by their number), shape (N,), NaN where none was
+            scored; None where it was not counted.
+        response_tokens: Mean response length over the rollouts of which it is known, shape (N,), NaN where of none;
+            None where the source never says it.
+        measured: Rollouts of which the response length is known, shape (N,); None with ``response_tokens``.
     """
 
     step: NDArray[np.int64]
@@ -40,6 +54,14 @@ class GroupLog:
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    pass_threshold: float | None = None
+    passes: NDArray[np.int64] | None = None
+    truncated: NDArray[np.int64] | None = None
+    distinct: NDArray[np.int64] | None = None
+    distinct_rewards: NDArray[np.int64] | None = None
+    reward_var: NDArray[np.float64] | None = None
+    response_tokens: NDArray[np.float64] | None = None
+    measured: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         """One line: how many groups, of which steps, and how many are dead."""

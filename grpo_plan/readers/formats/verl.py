@@ -25,7 +25,7 @@ from grpo_plan.readers.formats._dumps import (
     usable,
 )
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import shown
@@ -68,9 +68,8 @@ def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
     weights = reward_weights("score", _extra_rewards(seen), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
     chosen = bool(sink.request.reward_weights) or sink.request.given.get("reward") is not None
-    fields = dict.fromkeys(
-        ("input", "step", *(["uid"] if v1 else []), *weights, *(["score"] if chosen else []), *named.values()), Any
-    )
+    further = (*(["uid"] if v1 else []), *(["score"] if chosen else []), *(["output"] if sink.details else []))
+    fields = dict.fromkeys(("input", "step", *weights, *further, *named.values()), Any)
     prefixes = runs_of(files, sink)
     splits = _splits(files, sink)
     for file in files:
@@ -83,6 +82,8 @@ def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
                 "reward": rewards(batch, weights),
                 "step": batch.fields["step"],
             }
+            if sink.details:
+                own[TEXT] = batch.fields["output"]
             if chosen:
                 own["full_reward"] = batch.fields["score"]
             if file.name in splits:
