@@ -12,7 +12,7 @@ from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.bounds import SLACK, dead_bounds_from_batches, dead_bounds_from_spread
 from grpo_plan.runs.composition import composition_bounds
-from grpo_plan.runs.expectation import ExpectedGroups, Expectation
+from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
