@@ -127,7 +127,7 @@ def digests(values: Sequence[Any]) -> pl.Series:
     import polars as pl
 
     kinds = {type(v) for v in values} - {type(None)}
-    if kinds <= {int}:
+    if kinds <= {int} and all(v is None or 0 <= v < 1 << 64 for v in values):
         return pl.Series(values, dtype=pl.UInt64)
     return hashes_of(responses(values))
 
