@@ -81,7 +81,7 @@ def longer_responses(case: Case) -> Remedy:
     """Rollouts that were cut off before an answer."""
     return Remedy(
         action="Allow longer responses, or do not score what was cut off (mask it).",
-        expected="All-fail groups whose rollouts were cut off may hold passes: unknown how many until they are finished. "
+        expected="All-fail groups whose rollouts were cut off may hold passes: unknown how many until they end. "
         "Roll out a few hundred such prompts at twice the length and count (grpo-plan fit). " + _at_most(case),
         price="Tokens: up to twice the decoding of the rollouts that were cut off, and memory for them.",
         numbers=numbers_of("dead", case.now.dead),

@@ -54,7 +54,7 @@ def refill_batches(case: Case) -> Remedy | None:
     if case.refills:
         return None
     action = "Draw new prompts in place of dead groups (dynamic sampling), or filter before the run."
-    price = "The learning of a step costs more generation; the direction stays that of the mixed prompts."
+    price = "More generation for the same step; the direction stays that of the mixed prompts."
     if dead is None:
         return Remedy(action=action, expected="Unknown: the log does not tell the dead fraction.", price=price)
     if dead.low >= 1.0 or (dead.value is not None and dead.value >= 1.0):
