@@ -102,7 +102,7 @@ def _rollouts(
     high = max(float(np.sum(np.where(most > 0.0, drawn.high, drawn.low) * most)), 0.0)
     if dead.exact and drawn.known:
         return low, low, high
-    missing["rollouts"] = BOUNDED if not dead.exact else REFILLED
+    missing["rollouts"] = BOUNDED
     return None, low, high
 
 
@@ -116,14 +116,16 @@ def _drawn(facts: Facts, dead: Measured, steps: Counts) -> _Drawn:
     groups = planned * steps.astype(np.float64)
     if dead.stage is not Stage.BEFORE:
         return _Drawn(low=groups, high=groups, known=True)
-    batches = facts.run.quantity("generation_batches")
+    at = np.searchsorted(facts.run.steps, dead.steps)
+    batches, evicted = (facts.run.quantity(name) for name in ("generation_batches", "evicted_groups"))
+    made = np.full(dead.rows, np.nan)
     if isinstance(batches, Quantity):
-        made = batches.values[np.searchsorted(facts.run.steps, dead.steps)]
-        if bool(np.isfinite(made).all()):
-            return _Drawn(low=groups * np.maximum(made, 1.0), high=groups * np.maximum(made, 1.0), known=True)
-    with np.errstate(divide="ignore"):
-        most = np.where(dead.upper < 1.0, groups / np.maximum(1.0 - dead.upper, 0.0), np.inf)
-    return _Drawn(low=groups, high=most, known=False)
+        made = groups * np.maximum(batches.values[at], 1.0)
+    elif isinstance(evicted, Quantity) and dead.exact:
+        made = np.where(dead.values > 0.0, evicted.values[at] / np.where(dead.values > 0.0, dead.values, 1.0), groups)
+    if bool(np.isfinite(made).all()):
+        return _Drawn(low=made, high=made, known=True)
+    return _Drawn(low=groups, high=np.full(dead.rows, np.inf), known=False)
 
 
 def _counted(facts: Facts, dead: Measured, expected: float) -> float | None:
