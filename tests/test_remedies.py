@@ -317,6 +317,32 @@ def test_rollouts_beside_the_metrics_are_counted_themselves() -> None:
     assert waste_of(facts, facts.all_pass).rollouts == G * int((passes == G).sum())
 
 
+def test_rollouts_of_steps_between_rows_count_and_missing_ones_do_not() -> None:
+    passes = passes_of(EASY, 5)
+    run = run_of(passes, rollouts=True)
+    assert run.groups is not None
+    rows = np.arange(9, STEPS, 10)
+    bare = RunLog(
+        steps=run.steps[rows],
+        metrics={"step_time": np.full(5, 60.0)},
+        format="t",
+        source="t",
+        tool="trl",
+        groups=run.groups,
+    )
+    facts = Facts(bare, Settings())
+    waste = waste_of(facts, dead_of(facts))
+    assert waste.rollouts == G * int(np.isin(passes, (0, G)).sum())
+    assert waste.steps == STEPS
+    few = RunLog(
+        steps=run.steps[rows], metrics={}, format="t", source="t", tool="trl", groups=run.groups.window(31, 43)
+    )
+    facts = Facts(few, Settings())
+    waste = waste_of(facts, dead_of(facts))
+    assert waste.rollouts == G * int(np.isin(passes[30:40], (0, G)).sum())
+    assert waste.steps == 10
+
+
 def test_unknown_amounts_say_what_they_need() -> None:
     passes = passes_of(HARD, 6)
     facts = facts_of(passes, known={})
