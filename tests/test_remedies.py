@@ -484,6 +484,12 @@ def test_limits_hold_as_often_as_they_say(rollouts: bool) -> None:
     assert misses <= 7
 
 
+def test_a_doubtful_recovery_says_so() -> None:
+    found = difficulty_of(facts_of(passes_of((np.array([0.0, 1.0]), np.array([0.5, 0.5])), 30)))
+    assert isinstance(found, Difficulty)
+    assert "Every group is dead" in found.at(16).says
+
+
 def test_prompts_that_come_again_count_once() -> None:
     passes = passes_of(HARD, 12)
     run = run_of(passes, rollouts=True)

@@ -235,13 +235,14 @@ def _recovered(
     if recovered.status is RecoveryStatus.INCONSISTENT:
         return Undetermined(reason=recovered.status.sentence)
     names = ", ".join(dict.fromkeys([mean.words, *(series.words for series in found.values())]))
+    doubt = "" if recovered.status is RecoveryStatus.OK else f" {recovered.status.sentence}"
     least = "" if all(s.groups_known for s in found.values()) else "at least "
     return Difficulty(
         group_size=size,
         steps=(int(late.steps[0]), int(late.steps[-1])),
         source="aggregates",
         rests_on=f"From {names} of {late.span}, {least}{groups:,} groups, for 0/1 rewards: the value is that of a "
-        f"Beta, the limits are {recovered.range_means}.",
+        f"Beta, the limits are {recovered.range_means}.{doubt}",
         level=level,
         basis=recovered,
     )  # fmt: skip
