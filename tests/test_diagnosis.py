@@ -406,4 +406,4 @@ def test_settings_are_checked() -> None:
         with pytest.raises(DomainError):
             Settings(**bad)  # type: ignore[arg-type]
     with pytest.raises(DomainError, match="run must be a RunLog"):
-        diagnose({})  # type: ignore[arg-type]
+        diagnose({})
