@@ -12,7 +12,18 @@ Detector = Callable[[Facts], Outcome]
 
 def detectors() -> Mapping[str, Detector]:
     """Every check by the id of what it looks for."""
-    from grpo_plan.runs.detectors import composition, plan, published
+    from grpo_plan.runs.detectors import (
+        composition,
+        duplicates,
+        flat,
+        metrics,
+        penalty,
+        plan,
+        published,
+        refills,
+        scoring,
+        truncation,
+    )
 
     return {
         "DEGENERATE_GROUPS": published.degenerate_groups,
@@ -22,4 +33,12 @@ def detectors() -> Mapping[str, Detector]:
         "STARVED": composition.starved,
         "SATURATED": composition.saturated,
         "COMPOSITION_TURNED": composition.composition_turned,
+        "FAILED_SCORING": scoring.failed_scoring,
+        "FLAT_REWARD": flat.flat_reward,
+        "TRUNCATION_DEAD": truncation.truncation_dead,
+        "DUPLICATE_ROLLOUTS": duplicates.duplicate_rollouts,
+        "FILTERED_METRIC": metrics.filtered_metric,
+        "BATCH_SCALED_METRIC": metrics.batch_scaled_metric,
+        "KL_ONLY_GRADIENT": penalty.kl_only_gradient,
+        "REFILL_CAP_RISK": refills.refill_cap_risk,
     }
