@@ -23,13 +23,15 @@ from grpo_plan.symbolic.allocation import (
     water_level,
 )
 from grpo_plan.symbolic.base import exact
-from grpo_plan.symbolic.checks import dead_from_batches, dead_from_spread, tested_limit
 from grpo_plan.symbolic.checks import (
     cluster_variance,
+    dead_from_batches,
+    dead_from_spread,
     design_effect,
     effective_units,
     overlap_limits,
     rounds_probability,
+    tested_limit,
 )
 from grpo_plan.symbolic.costs import (
     group_tokens,
@@ -209,6 +211,15 @@ from grpo_plan.symbolic.refill import (
     rule_unmet,
     surplus_mixed,
 )
+from grpo_plan.symbolic.remedies import (
+    agreeing_levels,
+    dead_gpu_hours,
+    dead_if_told_apart,
+    dead_rollouts,
+    dead_without,
+    mixed_at_equal_rollouts,
+    swapped_dead,
+)
 from grpo_plan.symbolic.runs import (
     at_least,
     bet,
@@ -221,14 +232,6 @@ from grpo_plan.symbolic.runs import (
     start_weight,
     walk_ahead,
     wave_variance,
-from grpo_plan.symbolic.remedies import (
-    agreeing_levels,
-    dead_gpu_hours,
-    dead_if_told_apart,
-    dead_rollouts,
-    dead_without,
-    mixed_at_equal_rollouts,
-    swapped_dead,
 )
 from grpo_plan.symbolic.temperature import (
     moved_log_likelihood,

@@ -1,7 +1,3 @@
-"""Checks of a run of docs/theory.md, section 20."""
-
-from __future__ import annotations
-
 """Equations of docs/theory.md, section 20: limits behind the checks of a run."""
 
 from __future__ import annotations
@@ -12,6 +8,7 @@ from typing import Any
 import sympy as sp
 
 from grpo_plan.symbolic.base import Expr, exact
+from grpo_plan.symbolic.refill import not_filled
 
 
 def tested_limit(share: Any, high: Any, ratio: Any) -> Expr:
@@ -45,9 +42,6 @@ def dead_from_batches(batches: Any) -> tuple[Expr, Expr]:
     """
     b = exact(batches)
     return sp.Max(1 - 2 / b, 0), 1 - 1 / b
-
-
-from grpo_plan.symbolic.refill import not_filled
 
 
 def cluster_variance(hits: Sequence[Any], totals: Sequence[Any]) -> Expr:
