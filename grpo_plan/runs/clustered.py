@@ -37,7 +37,7 @@ def clustered_share(hits: ArrayLike, totals: ArrayLike, *, level: float = 0.95) 
 
     >>> share = clustered_share([0, 0, 8, 0, 8, 0], [8] * 6)
     >>> round(share.value, 3), round(share.low, 3), round(share.high, 3)
-    (0.333, 0.031, 0.812)
+    (0.333, 0.008, 0.911)
     """
     from scipy.special import betaincinv, ndtri, stdtrit
 

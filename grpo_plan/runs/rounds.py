@@ -12,6 +12,7 @@ from grpo_plan.errors import DomainError
 
 Floats = NDArray[np.float64]
 GRID = 2001
+MOST_ROUNDS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,8 @@ def dead_from_rounds(
         DomainError: A number outside its domain.
 
     >>> found = dead_from_rounds([2, 3, 2, 2, 3, 2], 32, 32)
-    >>> round(found.value, 2), found.low < 0.56 < found.high
-    (0.56, True)
+    >>> round(found.value, 2), found.low < 0.45 < found.high
+    (0.48, True)
     """
     from scipy.special import chdtri
 
@@ -74,7 +75,8 @@ def dead_from_rounds(
             "rounds cannot be those of this step: N mixed groups need more prompts. Check gen_batch_size."
         )
     best = int(np.argmax(logs))
-    inside = np.flatnonzero(logs >= logs[best] - 0.5 * float(chdtri(1.0, 1.0 - as_level(level))))
+    spread = overdispersion(b, float(dead[best]), wanted, size, most)
+    inside = np.flatnonzero(logs >= logs[best] - 0.5 * spread * float(chdtri(1.0, 1.0 - as_level(level))))
     low, high = max(int(inside[0]) - 1, 0), min(int(inside[-1]) + 1, dead.size)  # a step of the grid beyond
     return DeadFromRounds(
         value=float(dead[best]),
@@ -85,15 +87,38 @@ def dead_from_rounds(
     )
 
 
+def overdispersion(rounds: Floats, dead: float, wanted: int, size: int, cap: int | None) -> float:
+    """How much more the batches vary than one dead fraction would have them, at least 1 (theory.md, eq. 95).
+
+    >>> overdispersion(np.array([2.0, 2.0, 3.0]), 0.5, 32, 32, None)
+    1.0
+    """
+    from scipy.special import betainc
+
+    if rounds.size < 2:
+        return 1.0
+    longest = MOST_ROUNDS if cap is None else min(cap, MOST_ROUNDS)
+    number = np.arange(
+        min(longest, int(4.0 * wanted / (1.0 - dead) / size + 40.0 / (1.0 - dead)) + 1), dtype=np.float64
+    )
+    drawn = number * size
+    beyond = np.where(drawn < wanted, 1.0, betainc(np.maximum(drawn, wanted) - wanted + 1.0, float(wanted), dead))
+    mean = float(beyond.sum())
+    variance = float(((2.0 * number + 1.0) * beyond).sum()) - mean**2
+    if variance <= 1e-9:
+        return 1.0
+    return max(1.0, float(((rounds - mean) ** 2).sum()) / ((rounds.size - 1.0) * variance))
+
+
 def unfilled(dead: Floats, prompts: int, wanted: int) -> Floats:
     """Chance that so many prompts hold fewer mixed groups than wanted, for each dead fraction.
 
     >>> unfilled(np.array([0.5]), 2, 1).tolist(), unfilled(np.array([0.5]), 0, 1).tolist()
     ([0.25], [1.0])
     """
-    from scipy.special import bdtr
+    from scipy.special import betainc
 
     if prompts < wanted:
         return np.ones(dead.shape)
-    found: Floats = bdtr(float(wanted - 1), prompts, 1.0 - dead)
+    found: Floats = betainc(prompts - wanted + 1.0, float(wanted), dead)
     return found

@@ -33,6 +33,7 @@ from grpo_plan.symbolic.checks import (
     rounds_probability,
     tested_limit,
 )
+from grpo_plan.symbolic.checks import cluster_variance, effective_units, overlap_limits, rounds_probability
 from grpo_plan.symbolic.costs import (
     group_tokens,
     mixed_passes,

@@ -61,11 +61,6 @@ def effective_units(hits: Sequence[Any], totals: Sequence[Any]) -> Expr:
     return units if variance == 0 else sp.Min(units, share * (1 - share) / variance)
 
 
-def design_effect(size: Any, correlation: Any) -> Expr:
-    """Variance of a share of clusters of one size over that of independent units (theory.md, eq. 94)."""
-    return 1 + (exact(size) - 1) * exact(correlation)
-
-
 def rounds_probability(rounds: int, wanted: int, gen_batch_size: int, dead: Any, cap: int | None = None) -> Expr:
     """Chance that a step takes so many generation batches (theory.md, eq. 95)."""
     mixed = 1 - exact(dead)
