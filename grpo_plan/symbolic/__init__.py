@@ -27,13 +27,11 @@ from grpo_plan.symbolic.checks import (
     cluster_variance,
     dead_from_batches,
     dead_from_spread,
-    design_effect,
     effective_units,
     overlap_limits,
     rounds_probability,
     tested_limit,
 )
-from grpo_plan.symbolic.checks import cluster_variance, effective_units, overlap_limits, rounds_probability
 from grpo_plan.symbolic.costs import (
     group_tokens,
     mixed_passes,
