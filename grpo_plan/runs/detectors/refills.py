@@ -99,7 +99,8 @@ def _dead(facts: Facts, taken: Measured | None, most: int) -> SeenShare | None:
     if not whole.rows or whole.rows < late.rows:
         return None
     found = dead_from_rounds(whole.values, wanted, batch_size(facts, wanted), cap=most, level=level)
-    return Share(value=found.value, low=found.low, high=found.high, rows=found.rows, groups=0.0, level=level)
+    seen = found.value or 0.0
+    return SeenShare(value=found.value, seen_low=seen, seen_high=seen, low=found.low, high=found.high, rows=found.rows)
 
 
 def _chances(facts: Facts, dead: SeenShare | None, most: int) -> tuple[float, float, float] | None:
