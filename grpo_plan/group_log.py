@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class GroupLog:
         distinct_rewards: Different rewards, shape (N,), 0 where none was scored; rewards closer than 1e-8 to the next
             are one. None where they were not counted.
         reward_var: Population variance of the rewards (divided by their number), shape (N,), NaN where none was
-            scored; None where it was not counted.
+            scored or it is beyond every float; None where it was not counted.
         response_tokens: Mean response length over the rollouts of which it is known, shape (N,), NaN where of none;
             None where the source never says it.
         measured: Rollouts of which the response length is known, shape (N,); None with ``response_tokens``.
@@ -93,7 +94,7 @@ class GroupLog:
     @property
     def dead(self) -> NDArray[np.bool_]:
         """Which groups are dead: all scored rewards equal, or fewer than two scored; shape (N,)."""
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return (self.scored < 2) | (self.reward_max - self.reward_min <= EQUAL_REWARDS)
 
     @property
@@ -142,13 +143,13 @@ class GroupLog:
             between: NDArray[np.bool_] = equal & ~low & (self.passes < self.scored)
             return between
         highest = np.nanmax(self.reward_max, initial=-np.inf)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return equal & self._above_lowest & (highest - self.reward_max > EQUAL_REWARDS)
 
     @property
     def _above_lowest(self) -> NDArray[np.bool_]:
         lowest = np.nanmin(self.reward_min, initial=np.inf)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return self.reward_min - lowest > EQUAL_REWARDS
 
     @property
@@ -177,10 +178,18 @@ class GroupLog:
 
     def dead_by_step(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Steps in rising order, groups of each, and dead groups of each; three arrays of shape (S,)."""
+        return self.count_by_step(self.dead)
+
+    def count_by_step(self, flags: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Steps in rising order, groups of each, and those among them with a flag; three arrays of shape (S,).
+
+        Args:
+            flags: One truth value a group, shape (N,), such as ``flat`` or ``identical``.
+        """
         steps, index = np.unique(self.step, return_inverse=True)
         groups = np.bincount(index, minlength=steps.size)
-        dead = np.bincount(index, weights=self.dead, minlength=steps.size)
-        return steps, groups.astype(np.int64), dead.astype(np.int64)
+        flagged = np.bincount(index, weights=flags, minlength=steps.size)
+        return steps, groups.astype(np.int64), flagged.astype(np.int64)
 
     def window(self, first: int | None = None, last: int | None = None) -> GroupLog:
         """The groups of the steps from ``first`` to ``last``, both included; None leaves an end open.
@@ -189,8 +198,11 @@ class GroupLog:
         the whole log.
 
         Raises:
-            DomainError: No group has a step among these.
+            DomainError: No group has a step among these, or an end is no whole number.
         """
+        for end in (first, last):
+            if end is not None and (isinstance(end, bool) or not isinstance(end, Integral)):
+                raise DomainError(f"steps must be whole numbers or None; got {end!r}.")
         kept = np.ones(self.groups, dtype=bool)
         if first is not None:
             kept &= self.step >= first
@@ -215,8 +227,10 @@ class GroupLog:
 
         Raises:
             PilotError: Only mixed groups were kept, what passes is not known, or no rollout was scored.
-            DomainError: No group has a step among these.
+            DomainError: ``steps`` is no pair, or no group has a step among these.
         """
+        if steps is not None and not (isinstance(steps, tuple | list) and len(steps) == 2):
+            raise DomainError(f"steps must be a pair (first, last); got {steps!r}.")
         found = self if steps is None else self.window(*steps)
         passes = found.passes
         if found.provenance.filtered is not None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from grpo_plan.group_log import GroupLog
 from grpo_plan.provenance import Provenance
 from grpo_plan.run_log import RunLog
-from grpo_plan.runs.detectors import detectors
+from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Skipped
 from grpo_plan.runs.settings import Settings

@@ -15,9 +15,9 @@ import grpo_plan as gp
 from grpo_plan.batches import refill
 from grpo_plan.fitting import fit_pass_rates
 from grpo_plan.pilot import Pilot
-from grpo_plan.runs.detectors import detectors
 from grpo_plan.runs.detectors.penalty import KEYS, penalty_of
 from grpo_plan.runs.detectors.refill_caps import CAPS
+from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Severity
 from grpo_plan.runs.settings import Settings

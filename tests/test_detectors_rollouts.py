@@ -128,7 +128,7 @@ def test_aggregates_that_are_missing_are_named() -> None:
         "truncated_fraction"
         in skipped(CUT, made_run({"env/all/by_group/frac_all_bad": [0.2] * 20}, tool="tinker")).needs
     )
-    assert "all_fail_fraction" in skipped(CUT, made_run({"completions/clipped_ratio": [0.2] * 20})).needs
+    assert "all-fail" in skipped(CUT, made_run({"completions/clipped_ratio": [0.2] * 20})).needs
     skipped(CUT, made_run(rows=0))
     skipped(CUT, made_run({"completions/clipped_ratio": [float("nan")] * 3}))
 

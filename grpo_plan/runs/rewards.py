@@ -83,9 +83,10 @@ def _of_ends(view: RunView) -> Rewards | None:
     """Largest and smallest reward of a batch, where they leave [0, 1]."""
     for prefix in ("critic/score", "critic/rewards"):
         high, low = view.get(f"{prefix}/max"), view.get(f"{prefix}/min")
-        for values, beyond in ((high, lambda x: x > 1.0 + CLOSE), (low, lambda x: x < -CLOSE)):
-            if values is not None and bool(np.any(beyond(values[np.isfinite(values)]))):
-                return Rewards(kind=RewardKind.GRADED, because=f"{prefix} leaves [0, 1]")
+        above = high is not None and bool(np.any(high[np.isfinite(high)] > 1.0 + CLOSE))
+        below = low is not None and bool(np.any(low[np.isfinite(low)] < -CLOSE))
+        if above or below:
+            return Rewards(kind=RewardKind.GRADED, because=f"{prefix} leaves [0, 1]")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a diagnosis in one line: how many groups are dead, of which kind, against which plan, and what matters."""
+"""The verdict of a diagnosis in one line: how many groups are dead, of which kind, as planned or not, what matters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from grpo_plan.runs.measured import Measured
 AT_ONCE = 3
 
 
-def verdict_of(facts: Facts, findings: Sequence[Finding]) -> str:
+def verdict_of(facts: Facts, findings: Sequence[Finding], skipped: int = 0) -> str:
     """One line; findings come gravest first."""
-    return f"{_dead(facts)} {_worst(findings)}"
+    return f"{_dead(facts)} {_worst(findings)}{_unchecked(facts, skipped)}"
 
 
 def _dead(facts: Facts) -> str:
@@ -28,7 +28,7 @@ def _dead(facts: Facts) -> str:
     if dead.exact:
         said = f"{in_words(share)} of groups are dead in {window.span}"
     else:
-        said = f"The log bounds the dead fraction only: {in_words(share)} in {window.span}"
+        said = f"The log only bounds the dead fraction: {in_words(share)} of groups in {window.span}"
     parts = [_part(facts, series, word) for series, word in ((facts.all_fail, "fail"), (facts.all_pass, "pass"))]
     known = [part for part in parts if part]
     composition = f" ({', '.join(known)})" if known else ""
@@ -39,7 +39,13 @@ def _part(facts: Facts, series: Measured | Absent, word: str) -> str:
     if isinstance(series, Absent):
         return ""
     share = late_share(facts, series)[1]
-    shown = f"{percent(share.low)} to {percent(share.high)}" if share.value is None else percent(share.value)
+    if share.wide:
+        return ""
+    shown = (
+        percent(share.seen_low)
+        if share.value is not None
+        else f"{percent(share.seen_low)} to {percent(share.seen_high)}"
+    )
     return f"{shown} % all {word}"
 
 
@@ -64,3 +70,10 @@ def _worst(findings: Sequence[Finding]) -> str:
     if findings:
         return f"No warning; to know: {', '.join(f.id for f in findings[:AT_ONCE])}."
     return "No warning."
+
+
+def _unchecked(facts: Facts, skipped: int) -> str:
+    """Where the dead fraction is not known, quiet is no clean bill."""
+    if not skipped or not isinstance(facts.dead, Absent):
+        return ""
+    return f" This is no clean bill: {skipped} checks could not run."

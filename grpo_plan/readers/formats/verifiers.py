@@ -45,7 +45,7 @@ class _Node(msgspec.Struct):
 class _ToldTrace(_Trace):
     """A trace with its messages, which only the groups need."""
 
-    nodes: list[_Node] | None = None
+    nodes: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Row(_Trace):
@@ -61,7 +61,7 @@ class _Row(_Trace):
 
 
 class _ToldRow(_Row):
-    nodes: list[_Node] | None = None
+    nodes: msgspec.Raw = msgspec.Raw(b"")
     traces: list[_ToldTrace] | msgspec.UnsetType | None = msgspec.UNSET  # type: ignore[assignment]
 
 
@@ -263,8 +263,12 @@ def _is_cut(trace: _Trace) -> bool:
 
 def _response(trace: _Trace) -> Sequence[Any] | None:
     """The messages that the policy wrote; None where the row does not hold them or was read without."""
-    nodes = getattr(trace, "nodes", None)
-    return None if nodes is None else [node.message for node in nodes if node.sampled]
+    raw = getattr(trace, "nodes", b"")
+    try:
+        nodes: list[_Node] = msgspec.json.decode(raw, type=list[_Node])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return [node.message for node in nodes if node.sampled]
 
 
 def _sum_name(names: Mapping[str, None]) -> str:

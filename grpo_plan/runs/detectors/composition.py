@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from grpo_plan.quantities import Absent
-from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, share_of
+from grpo_plan.runs.detectors.common import (
+    SeenShare,
+    absent,
+    evidence_of,
+    in_words,
+    late_share,
+    percent,
+    share_of,
+    too_little,
+)
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.series import Share
 from grpo_plan.runs.trend import changed
 
 MANY_FAIL, MANY_PASS = 0.5, 0.4  # shares of all groups from which a check speaks
@@ -26,13 +34,17 @@ REFERENCE = (
 def starved(facts: Facts) -> Outcome:
     """Most groups fail altogether, and the run does not get better."""
     id, fail, passes = "STARVED", facts.all_fail, facts.all_pass
-    if isinstance(fail, Absent) or isinstance(passes, Absent):
-        return _unknown(id, fail, passes)
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
     window, share = late_share(facts, fail)
     _, other = late_share(facts, passes)
     mixed = _mixed(share, other)
     curve = learning_curve(facts)
     seen = f"{in_words(share)} of groups all fail and {in_words(other)} all pass in {window.span}"
+    if share.undecided(MANY_FAIL):
+        return too_little(id, "the share of all-fail groups", share, window)
     if not (share.low > MANY_FAIL and share.low > other.high):
         return Clear(id=id, because=f"{seen}.")
     planned = facts.planned
@@ -60,8 +72,8 @@ def starved(facts: Facts) -> Outcome:
             "reward": curve.learning.value,
             "rows": window.rows,
         },
-        remedy="Read a few failing rollouts: is the reward ever paid, are responses cut off? Then take easier prompts, or "
-        "give partial rewards; a larger group helps only where some rollouts pass.",
+        remedy="Read a few failing rollouts: is the reward ever paid, are responses cut off? Then take easier prompts "
+        "or give partial rewards; a larger group helps only where some rollouts pass.",
         reference=REFERENCE,
     )
 
@@ -69,13 +81,17 @@ def starved(facts: Facts) -> Outcome:
 def saturated(facts: Facts) -> Outcome:
     """Most dead groups pass altogether: the prompts are solved."""
     id, fail, passes = "SATURATED", facts.all_fail, facts.all_pass
-    if isinstance(fail, Absent) or isinstance(passes, Absent):
-        return _unknown(id, fail, passes)
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
     window, share = late_share(facts, passes)
     _, other = late_share(facts, fail)
     mixed = _mixed(other, share)
     curve = learning_curve(facts)
     seen = f"{in_words(share)} of groups all pass and {in_words(other)} all fail in {window.span}"
+    if share.undecided(MANY_PASS):
+        return too_little(id, "the share of all-pass groups", share, window)
     if not (share.low > MANY_PASS and share.low > other.high):
         return Clear(id=id, because=f"{seen}.")
     planned = facts.planned
@@ -108,8 +124,10 @@ def saturated(facts: Facts) -> Outcome:
 def composition_turned(facts: Facts) -> Outcome:
     """Dead groups that were all-fail and are all-pass now: the remedy turns with them."""
     id, fail, passes = "COMPOSITION_TURNED", facts.all_fail, facts.all_pass
-    if isinstance(fail, Absent) or isinstance(passes, Absent):
-        return _unknown(id, fail, passes)
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
     rows = min(fail.rows, passes.rows)
     if rows < ROWS_TO_TURN:
         return Skipped(id=id, needs=f"{ROWS_TO_TURN} rows; the log has {rows}.")
@@ -120,6 +138,8 @@ def composition_turned(facts: Facts) -> Outcome:
         f"all-fail {in_words(first[0])} in the first third of the rows and {in_words(last[0])} in the last, all-pass "
         f"{in_words(first[1])} and {in_words(last[1])}"
     )
+    if any(s.wide for s in (*first, *last)):
+        return too_little(id, "the shares of all-fail and all-pass groups", last[0], fail)
     forth = first[0].low > first[1].high and last[1].low > last[0].high
     back = first[1].low > first[0].high and last[0].low > last[1].high
     turning = False
@@ -157,13 +177,7 @@ def composition_turned(facts: Facts) -> Outcome:
     )
 
 
-def _unknown(id: str, fail: Measured | Absent, passes: Measured | Absent) -> Outcome:
-    missing = fail if isinstance(fail, Absent) else passes
-    assert isinstance(missing, Absent)
-    return absent(id, missing)
-
-
-def _mixed(fail: Share, passes: Share) -> float:
+def _mixed(fail: SeenShare, passes: SeenShare) -> float:
     """Upper limit of the share of mixed groups."""
     return max(1.0 - fail.low - passes.low, 0.0)
 

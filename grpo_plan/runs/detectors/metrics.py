@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from grpo_plan.quantities import Absent, Cause, Quantity, Stage, quantity_of
 from grpo_plan.runs.detectors.asking import rollouts_wanted
-from grpo_plan.runs.detectors.common import evidence_of, in_words, percent, share_of
+from grpo_plan.runs.detectors.common import SeenShare, evidence_of, in_words, percent, share_of
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.series import Share
 
 ZERO_STD = "frac_reward_zero_std"
 KEPT_RATIO = "dapo/kept_prompts_ratio"
@@ -132,7 +131,12 @@ def batch_scaled_metric(facts: Facts) -> Outcome:
 
 
 def _judged(
-    facts: Facts, share: Share | None, beside: Measured | None, flag: float | None, at: NDArray[np.bool_], sure: bool
+    facts: Facts,
+    share: SeenShare | None,
+    beside: Measured | None,
+    flag: float | None,
+    at: NDArray[np.bool_],
+    sure: bool,
 ) -> tuple[Severity | None, str, int | None]:
     """How grave, what the rollouts say of it, and the first step at which both differ."""
     if share is None or beside is None or share.value is None or flag is None:
@@ -162,7 +166,7 @@ def _counted(facts: Facts) -> Measured | None:
     return found if isinstance(found, Measured) and found.words == "counted from the rollouts" else None
 
 
-def _remedy(facts: Facts, share: Share | None) -> str:
+def _remedy(facts: Facts, share: SeenShare | None) -> str:
     if share is None:
         return f"Do not read it as the dead fraction. {rollouts_wanted(facts)}"
     return "Do not read it as the dead fraction: count the groups of the rollouts, as here."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent
-from grpo_plan.runs.expectation import Expected
+from grpo_plan.runs.expectation import Expected, ExpectedGroups
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import learning_curve
@@ -15,6 +15,7 @@ from grpo_plan.runs.sequential import SequentialTest, above, onset
 
 ID = "DEAD_ABOVE_PLAN"
 NO_PLAN = "a plan: --plan FILE, with what grpo-plan plan PILOT --json (or fit --json) printed."
+COMPARE = "Compare the run with its pilot: same model, prompts, temperature, length limit and reward?"
 REFERENCE = "sequential test of docs/theory.md, section 19; the limit is that of eq. 91."
 
 
@@ -36,7 +37,7 @@ def dead_above_plan(facts: Facts) -> Outcome:
     if planned is None:
         size = "unknown" if facts.group_size is None else f"{facts.group_size:,}"
         sizes = ", ".join(f"{g:,}" for g in sorted(facts.expectation.by_group_size)[:8])
-        needs = f"the group size of the run (it is {size}) among those of the plan ({sizes}, ...): --group-size, or plan it."
+        needs = f"the group size of the run (it is {size}) among those of the plan ({sizes}, ...): say --group-size."
         return Skipped(id=ID, needs=needs)
     dead = facts.dead
     if isinstance(dead, Absent):
@@ -51,7 +52,7 @@ def dead_above_plan(facts: Facts) -> Outcome:
             because=f"{in_words(share)} of groups are dead in {window.span}, planned {band}; no test of {dead.rows:,} "
             f"rows finds more than {percent(tested.limit)} % (chance of a false alarm per run {chance:g}).",
         )
-    severity, why, remedy = _why(facts, tested)
+    severity, why, remedy = _why(facts, planned, tested)
     at = tested.onset_row or 0
     return Finding(
         id=ID,
@@ -85,10 +86,9 @@ def tested_above(facts: Facts, series: Measured, expected: Expected) -> Tested:
     return Tested(limit=limit, test=test, onset_row=None if began is None else began.row, from_start=from_start)
 
 
-def _why(facts: Facts, tested: Tested) -> tuple[Severity, str, str]:
+def _why(facts: Facts, planned: ExpectedGroups, tested: Tested) -> tuple[Severity, str, str]:
     """Which groups are more than planned, how grave that is, and what to do first."""
-    planned, curve = facts.planned, learning_curve(facts)
-    assert planned is not None
+    curve = learning_curve(facts)
     parts: dict[str, Tested] = {}
     for name, series, expected in (
         ("fail", facts.all_fail, planned.all_fail),
@@ -102,8 +102,7 @@ def _why(facts: Facts, tested: Tested) -> tuple[Severity, str, str]:
         return (
             Severity.WARNING,
             "more groups than planned fail altogether" + (" from the start" if parts["fail"].from_start else ""),
-            "Compare the run with its pilot: same model, prompts, temperature, length limit and reward? Then plan again "
-            "from a pilot of this policy.",
+            f"{COMPARE} Then plan again from a pilot of this policy.",
         )
     if passing and curve.improving:
         return (
@@ -127,6 +126,5 @@ def _why(facts: Facts, tested: Tested) -> tuple[Severity, str, str]:
     return (
         Severity.WARNING,
         f"the log does not tell which kind; {curve.says}",
-        "Dump rollouts, or log the shares of groups that all pass and all fail. Compare the run with its pilot: same "
-        "model, prompts, temperature, length limit and reward?",
+        f"Dump rollouts, or log the shares of groups that all pass and all fail. {COMPARE}",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.quantities import Absent, Quantity
-from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, share_of
+from grpo_plan.quantities import Absent
+from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, too_little
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
@@ -14,6 +14,13 @@ from grpo_plan.runs.measured import Measured
 
 SOURCE = "rule of rlprobe 0.1.0"
 NOTHING = 0.95  # dead fraction from which hardly anything is learnt
+BY_COMPOSITION = (
+    "Judge it by its composition and its plan, not by this threshold alone: ordinary sets exceed 0.4 at G = 8."
+)
+NO_SIGNAL = (
+    "Change the prompts or the reward: where no group is mixed, a larger group helps little and a refill never fills. "
+    "Take prompts that are solved now and then."
+)
 ADVANTAGE_LOW, ADVANTAGE_HEALTHY = 0.1, 0.5
 STD_LOW, STD_RATIO = 0.05, 3.0
 SUSTAINED = 5
@@ -44,23 +51,19 @@ def degenerate_groups(facts: Facts) -> Outcome:
         )
         return Skipped(id=id, needs=needs)
     start = first_stretch(dead.lower > knobs.dead_threshold, knobs.sustain_rows)
-    fires = start is not None and _mean(window, low=True) > knobs.dead_threshold
-    if not fires:
+    if start is None or _mean(window, low=True) <= knobs.dead_threshold:
         longest = first_stretch(dead.upper > knobs.dead_threshold, knobs.sustain_rows)
         if not dead.exact and longest is not None and _mean(window, low=False) > knobs.dead_threshold:
-            return Skipped(
-                id=id,
-                needs=f"the dead fraction; the log bounds it only: {in_words(share)} ({dead.words}).",
-            )
+            return too_little(id, "the dead fraction", share, window)
         limit = percent(knobs.dead_threshold)
         return Clear(
             id=id,
             because=f"{in_words(share)} of groups are dead in {window.span}; the rule asks for more than {limit} % in "
             f"{knobs.sustain_rows} rows running and on average at the end.",
         )
-    assert start is not None
     curve = learning_curve(facts)
-    severity, why = _severity(facts, share.low, curve.learning)
+    nothing = share.low > NOTHING or (window.rows >= knobs.late_rows and bool(np.all(window.lower == 1.0)))
+    severity, why = _severity(facts, share.low, nothing, curve.learning)
     rows = f"{knobs.sustain_rows} rows running"
     return Finding(
         id=id,
@@ -75,20 +78,20 @@ def degenerate_groups(facts: Facts) -> Outcome:
             "rows": dead.rows,
             "late_rows": window.rows,
             "steps_per_row": facts.run.steps_per_row,
-            "bounded_only": not dead.exact,
+            "too_little": not dead.exact,
             "reward": curve.learning.value,
         },
-        remedy="Judge it by its composition and its plan, not by this threshold alone: ordinary sets exceed 0.4 at G = 8.",
+        remedy=NO_SIGNAL if nothing and severity is not Severity.INFO else BY_COMPOSITION,
         reference=f"{SOURCE} (threshold 0.4, 15 rows, mean of the last 20 % of at least 10 rows).",
     )
 
 
-def _severity(facts: Facts, low: float, learning: Learning) -> tuple[Severity, str]:
+def _severity(facts: Facts, low: float, nothing: bool, learning: Learning) -> tuple[Severity, str]:
     """How grave a high dead fraction is, and why."""
     planned = facts.planned
     if planned is not None and low <= planned.dead.upper(facts.settings.false_alarm):
         return Severity.INFO, f"the plan expects {percent(planned.dead.low)} to {percent(planned.dead.high)} %"
-    if low > NOTHING:
+    if nothing:
         rate = facts.pass_rate
         if isinstance(rate, Measured) and facts.late(rate).mean > CEILING:
             return Severity.WARNING, "hardly a prompt is left that is not solved"
@@ -199,6 +202,3 @@ def _ceiling_remedy(facts: Facts) -> str:
     if _solved(facts):
         return "The prompts are solved: stop, or go on with harder ones."
     return "Read the rewards of a few groups: are they all equal because all fail, or because the reward does not tell?"
-
-
-__all__ = ["adv_collapse", "degenerate_groups", "first_stretch", "reward_std_death", "share_of", "Quantity"]

@@ -7,13 +7,13 @@ import numpy as np
 from grpo_plan.batches.refilling import any_of
 from grpo_plan.errors import DomainError
 from grpo_plan.quantities import Stage
-from grpo_plan.runs.detectors.common import evidence_of, late_share, percent
+from grpo_plan.runs.detectors.common import SeenShare, evidence_of, late_share, percent
 from grpo_plan.runs.detectors.refill_caps import CAPS, Cap, batch_size, is_on, limit_of
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.rounds import dead_from_rounds, unfilled
-from grpo_plan.runs.series import Share, share_over
+from grpo_plan.runs.series import share_over
 
 STOPS, WORSE = 0.10, 0.05  # chance in the rest of the run; share of steps
 TELL = 0.05  # chance in the rest of the run that is worth knowing
@@ -85,7 +85,7 @@ def refill_cap_risk(facts: Facts) -> Outcome:
     )
 
 
-def _dead(facts: Facts, taken: Measured | None, most: int) -> Share | None:
+def _dead(facts: Facts, taken: Measured | None, most: int) -> SeenShare | None:
     """The dead fraction of the groups drawn, late in the run: from the batches of each step, else as logged."""
     wanted, level = facts.prompts_per_step, facts.settings.level
     if wanted is None:
@@ -102,10 +102,11 @@ def _dead(facts: Facts, taken: Measured | None, most: int) -> Share | None:
         found = dead_from_rounds(late, wanted, batch_size(facts, wanted), cap=most, level=level)
     except DomainError:  # batches of another size than the settings say
         return None
-    return Share(value=found.value, low=found.low, high=found.high, rows=found.rows, groups=0.0, level=level)
+    value = found.value
+    return SeenShare(value=value, seen_low=value, seen_high=value, low=found.low, high=found.high, rows=found.rows)
 
 
-def _chances(facts: Facts, dead: Share | None, most: int) -> tuple[float, float, float] | None:
+def _chances(facts: Facts, dead: SeenShare | None, most: int) -> tuple[float, float, float] | None:
     """Chance that a step is not full after all its batches: low, middle, high; None without a dead fraction."""
     wanted = facts.prompts_per_step
     if dead is None or dead.value is None or wanted is None:
