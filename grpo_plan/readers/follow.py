@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from grpo_plan._validate import as_count
-from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError
+from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError, sentences
 from grpo_plan.group_log import GroupLog
 from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.follow_events import FollowEvent, Happened, Update, differing_steps
@@ -109,6 +109,7 @@ class RunFollower:
         self._groups: WholeFollower[GroupLog | None] | None = None
         self._groups_at = -np.inf
         self._log: RunLog | None = None
+        self._notes: tuple[str, ...] = ()
         self._said = ""
 
     def __enter__(self) -> RunFollower:
@@ -149,14 +150,10 @@ class RunFollower:
         if isinstance(reader, WholeFollower):
             anew, happened = reader.poll(now=last)
             return self._update(reader.value if anew else None, News(events=[*events, *happened]))
-        news = reader.poll(self._most)
-        while last and news.behind:
-            news = _joined(news, reader.poll(self._most))
-        if last:
-            news = _joined(news, reader.finish())
+        news = reader.finish() if last else reader.poll(self._most)
         news.events[:0] = events
         groups = self._read_groups(news.events, last)
-        if not (news.rows or groups or (last and self._log is None)) and not news.steps:
+        if not (news.rows or news.steps or groups or (last and reader.half_a_line)):
             return self._update(None, news)
         return self._update(self._dressed(reader.run_log(stopped=last)), news)
 
@@ -194,7 +191,7 @@ class RunFollower:
             return
         self._said = ""
         if isinstance(found, Lines):
-            self._source = found.path
+            self._source, self._notes = found.path, found.notes
             self._reader = LogFollower.begin(
                 found.path, found.kind, found.separator, format=found.format, before=found.before
             )
@@ -207,8 +204,18 @@ class RunFollower:
         events.append(FollowEvent.of(Happened.STARTED, f"{where}: is there, and is {how}."))
 
     def _whole(self) -> WholeFollower[RunLog]:
-        options = {**self._options, "format": self._format}
-        return WholeFollower(self._path, lambda: read_run(self._path, skip_malformed=True, **options))  # type: ignore[arg-type]
+        return WholeFollower(self._path, self._read_whole)
+
+    def _read_whole(self) -> RunLog:
+        """The source as it is now, by the format that it was first read by."""
+        options: dict[str, Any] = {**self._options, "skip_malformed": True}
+        log = read_run(self._path, **options)
+        if self._format in (None, log.format):
+            return log
+        try:
+            return read_run(self._path, **{**options, "format": self._format})
+        except PilotFormatError:
+            return log
 
     def _read_groups(self, events: list[FollowEvent], last: bool) -> bool:
         """Read the rollouts beside a log again, if it is time and they changed; whether they were."""
@@ -239,6 +246,8 @@ class RunFollower:
         groups = None if self._groups is None else self._groups.value
         if groups is not None:
             log = with_group_log(log, groups)
+        if self._notes:
+            log = replace(log, notes=sentences(*log.notes, *self._notes))
         if log.group_size is None:
             log = replace(log, group_size=log.rollouts_per_prompt)
         return replace(log, pass_threshold=self._request.options.pass_threshold)
@@ -257,6 +266,7 @@ class RunFollower:
             "max_bytes": self._most,
             "source": None if self._source is None else str(self._source),
             "format": self._format,
+            "notes": list(self._notes),
             "lines": lines,
         }
 
@@ -273,6 +283,7 @@ class RunFollower:
             options = {name: state["options"][name] for name in OPTIONS}
             found = cls(state["path"], clock=clock, max_bytes=state["max_bytes"], **options)
             found._format = state["format"]
+            found._notes = tuple(map(str, state["notes"]))
             if state["lines"] is not None:
                 found._source = Path(state["source"])
                 found._reader = LogFollower.resume(found._source, state["lines"])
@@ -365,12 +376,3 @@ def _updates(
     finally:
         if own:
             follower.close()
-
-
-def _joined(first: News, then: News) -> News:
-    return News(
-        events=[*first.events, *then.events],
-        steps=first.steps | then.steps,
-        rows=first.rows + then.rows,
-        behind=then.behind,
-    )

@@ -23,6 +23,7 @@ from grpo_plan.run_log import RunLog
 
 PART = len(STEP_NAMES)  # rank of ``global_step/max_steps`` among the columns that may hold the step
 NUMBERED = PART + 1  # and of none at all
+LAST_LOOK = 256 << 20  # bytes
 SETTLED = 5  # looks at a last line that stays as it is, before it is taken without its line break
 
 
@@ -97,9 +98,19 @@ class LogFollower:
         """Let go of the file."""
         self._tail.close()
 
+    @property
+    def half_a_line(self) -> bool:
+        """Whether the log ends within a line."""
+        return bool(finish(self._place.lines)[1].dropped)
+
     def poll(self, most: int) -> News:
         """Take what is new, about ``most`` bytes of it."""
         self._drain()
+        self._pieces(most)
+        self._take_still()
+        return self._told()
+
+    def _pieces(self, most: int) -> None:
         used, self._news.behind = 0, False
         while True:
             found = self._tail.look(self._place.cursor)
@@ -117,17 +128,18 @@ class LogFollower:
             elif found.cursor != self._place.cursor:
                 self._place = replace(self._place, cursor=found.cursor)
             if not found.more:
-                break
+                return
             if used >= most:
                 self._news.behind = True
-                break
-        self._take_still()
-        return self._told()
+                return
 
     def finish(self) -> News:
-        """Take a last line without a line break, where it is a whole row."""
-        self._take_last()
-        return self._told()
+        """Take all there is, and a last line without a line break, where it is a whole row."""
+        self._drain()
+        while True:
+            self._pieces(LAST_LOOK)
+            if not self._news.behind and self._take_last():
+                return self._told()
 
     def run_log(self, *, stopped: bool = False) -> RunLog | None:
         """The run so far; None without a metric. Of a log that was ``stopped`` half a last line is counted."""
@@ -245,13 +257,13 @@ class LogFollower:
         looks = self._still[1] + 1 if rest and rest == self._still[0] else 0
         self._still = (rest, looks)
         if looks == SETTLED and not self._place.lines.taken and ends_whole(self._place.lines):
-            self._take_last()
+            self._news.behind |= not self._take_last()
 
-    def _take_last(self) -> None:
+    def _take_last(self) -> bool:
+        """Take the last line; False where that sent reading back to the start."""
         self._drain()
         lines, parsed = finish(self._place.lines)
-        if parsed.rows:
-            self._take(self._place.cursor, lines, parsed, b"")
+        return not parsed.rows or self._take(self._place.cursor, lines, parsed, b"")
 
     def _tell_damage(self, parsed: Parsed) -> None:
         number, begin = parsed.damage or (0, "")

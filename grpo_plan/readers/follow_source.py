@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grpo_plan.errors import PilotFormatError
@@ -13,19 +13,29 @@ from grpo_plan.readers.files import BYTE_ORDER_MARK, HEAD_BYTES, ZSTD_MAGIC, Inp
 from grpo_plan.readers.formats.metrics import READ_AS
 from grpo_plan.readers.registry import TABLE, recognised
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.run_reader import discover_run
+from grpo_plan.readers.run_reader import discover_run, notes_of
 from grpo_plan.readers.run_rows import by_run, chosen_runs, place_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """A file of one row a line; ``before`` is the backup that a resumed run left of its log."""
+    """A file of one row a line.
+
+    Attributes:
+        path: The file.
+        kind: ``jsonl`` or ``csv``.
+        separator: Of the columns of a CSV.
+        format: Name of the format that the user named.
+        before: Backup that a resumed run left of its log.
+        notes: What else is there and is not read.
+    """
 
     path: Path
     kind: str
     separator: str = ","
     format: str | None = None
     before: Path | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +82,7 @@ def _lines_of(found: Found, name: str, request: ReadRequest) -> Lines | Whole | 
     if not isinstance(chosen, Lines):
         return Whole(format=name) if chosen is None else chosen
     before = files[0].path if len(files) > 1 else None
-    return Lines(path=path, kind=chosen.kind, separator=chosen.separator, format=chosen.format, before=before)
+    return replace(chosen, before=before, notes=notes_of(found))
 
 
 def _of_text(path: Path, format: str | None) -> Lines | Waiting | None:

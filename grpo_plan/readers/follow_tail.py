@@ -124,11 +124,11 @@ class FileTail:
 
     def _look(self, cursor: Cursor, current: FileIO | None, size: int, events: list[FollowEvent]) -> Look:
         if current is not None:
-            self._readable(events)
             if cursor.identity is None:
                 cursor = replace(cursor, identity=_identity(current))
             same = _identity(current) == cursor.identity
             agreement = _agreement(current, cursor)
+            self._readable(events)
             if same and agreement == "same":
                 self._hold(current)
                 self._short, self._missed, self._said = 0, False, ""
@@ -208,16 +208,18 @@ class FileTail:
 
     def _between(self, cursor: Cursor, events: list[FollowEvent]) -> FileIO | None:
         """The file written after the one that was read and before the one that has the name now; None without one."""
-        order = self._siblings()
         known = []
-        for path in order:
+        for path in self._siblings():
             try:
                 status = path.stat()
             except OSError:
                 continue
             known.append((path, (status.st_dev, status.st_ino)))
-        places = [i for i, (_, identity) in enumerate(known) if identity == cursor.identity]
-        for path, _ in known[places[0] + 1 :] if places else ():
+        at = next((i for i, (_, identity) in enumerate(known) if identity == cursor.identity), None)
+        if at is None:
+            return None
+        pattern = _pattern(known[at][0])
+        for path in (path for path, _ in known[at + 1 :] if _pattern(path) == pattern):
             if path.suffix in COMPRESSED:
                 message = f"{path}: is compressed already, and its rows are not read."
                 events.append(FollowEvent.of(Happened.LOST, message))
@@ -283,6 +285,12 @@ def _opened(path: Path) -> FileIO:
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(0, "it is no plain file")
     return FileIO(os.fspath(path), "rb")
+
+
+def _pattern(path: Path) -> str:
+    """A name without its numbers and its compression: equal for the files of one rotation."""
+    name = path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
+    return re.sub(r"\d+", "#", name)
 
 
 def _identity(file: FileIO) -> Identity:

@@ -110,12 +110,15 @@ def _read(source: object, request: ReadRequest, size: int | None, groups: bool) 
             f"{log.source}: holds no metrics of training{_left_out(log)}. Give the log of a trainer (grpo-plan formats "
             "lists them)."
         )
-    if found is not None and found.notes:
-        log = replace(log, notes=(*log.notes, *found.notes))
-    if found is not None and found.beside:
-        also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
-        log = replace(log, notes=sentences(*log.notes, f"Also there, and not read: {also}."))
+    if found is not None and (said := notes_of(found)):
+        log = replace(log, notes=sentences(*log.notes, *said))
     return replace(log, pass_threshold=request.options.pass_threshold)
+
+
+def notes_of(found: Found) -> tuple[str, ...]:
+    """What was there and was not read."""
+    also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
+    return (*found.notes, *((f"Also there, and not read: {also}.",) if also else ()))
 
 
 def _left_out(log: RunLog) -> str:
