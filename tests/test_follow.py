@@ -645,10 +645,10 @@ def test_the_loop_looks_waits_and_stops_with_a_last_look(log: Path) -> None:
 def test_arguments_are_checked(log: Path) -> None:
     for bad in ({"path": ""}, {"path": "-"}, {"path": log, "max_bytes": 0}, {"path": log, "config": 3}):
         with pytest.raises(gp.DomainError):
-            RunFollower(**bad)  # type: ignore[arg-type]
+            RunFollower(**bad)
     for more in ({"format": "no such"}, {"run": [3]}, {"group_size": 0}, {"pass_threshold": "x"}):
         with pytest.raises(gp.DomainError):
-            RunFollower(log, **more)  # type: ignore[arg-type]
+            RunFollower(log, **more)
     for pause in (0, -1, float("nan"), True):
         with pytest.raises(gp.DomainError, match="poll_s"):
             follow_run(log, poll_s=pause)
@@ -714,6 +714,52 @@ def test_any_cutting_gives_the_log_read_at_once(
     if want is None:
         return
     same(follower.log, want)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.booleans(), st.data())
+def test_any_renaming_cutting_and_replacing_gives_the_whole_log(
+    tmp_path_factory: pytest.TempPathFactory, quoted: bool, data: st.DataObject
+) -> None:
+    """One change of the file between two looks, and restarts of the follower anywhere."""
+    folder = tmp_path_factory.mktemp("any")
+    count = data.draw(st.integers(4, 30))
+    rows = [row(i, note='a "b", ü') for i in range(1, count + 1)]
+    names = list(rows[0])
+    suffix = "csv" if quoted else "jsonl"
+    whole = table(rows, names) if quoted else lines(rows)
+    expected, path = folder / f"expected.{suffix}", folder / f"log.{suffix}"
+    expected.write_bytes(whole)
+    cuts = sorted(data.draw(st.lists(st.integers(len(whole) // count + 60, len(whole)), max_size=8)))
+    follower, copies = RunFollower(path), 0
+    steps: list[int] = []
+    try:
+        for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+            half = data.draw(st.integers(start, end))
+            put(path, whole[start:half])
+            steps += follower.poll().new_steps.tolist()
+            put(path, whole[half:end])
+            change = data.draw(st.sampled_from(["none", "renamed", "cut", "replaced"])) if start else "none"
+            if change.startswith("renamed"):
+                for number in range(9, 0, -1):
+                    if (old := path.with_name(f"{path.name}.{number}")).exists():
+                        old.rename(path.with_name(f"{path.name}.{number + 1}"))
+                path.rename(path.with_name(f"{path.name}.1"))
+            elif change == "cut":
+                copies += 1
+                shutil.copy(path, path.with_name(f"{path.name}.copy{copies}"))
+                os.truncate(path, 0)
+            elif change == "replaced":
+                shutil.copy(path, folder / "new")
+                os.replace(folder / "new", path)
+            if data.draw(st.booleans()):
+                follower = again(follower)
+            steps += follower.poll().new_steps.tolist()
+        steps += follower.finish().new_steps.tolist()
+    finally:
+        follower.close()
+    same(follower.log, gp.read_run(expected))
+    assert sorted(steps) == list(range(1, count + 1))
 
 
 # --- another process writes, and the follower is killed -----------------------------------------------------------

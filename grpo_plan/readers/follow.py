@@ -153,7 +153,7 @@ class RunFollower:
         news = reader.finish() if last else reader.poll(self._most)
         news.events[:0] = events
         groups = self._read_groups(news.events, last)
-        if not (news.rows or news.steps or groups or (last and reader.half_a_line)):
+        if not (news.taken or groups or (last and reader.half_a_line)):
             return self._update(None, news)
         return self._update(self._dressed(reader.run_log(stopped=last)), news)
 

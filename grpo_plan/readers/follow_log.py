@@ -70,6 +70,7 @@ class News:
     steps: set[int] = field(default_factory=set)
     rows: int = 0
     behind: bool = False
+    taken: bool = False  # rows, or what was left out
 
 
 class LogFollower:
@@ -197,6 +198,7 @@ class LogFollower:
         self._place = replace(
             place, cursor=cursor, lines=lines, queue=deque([*queue, *rows]), first=first, read=place.read + len(data)
         )
+        self._news.taken |= bool(rows or parsed.dropped)
         self._drain()
         return True
 
@@ -220,6 +222,7 @@ class LogFollower:
             place.builder.add(row, step)
             place.queue.popleft()
             self._news.rows += 1
+            self._news.taken = True
             if (at := as_step(step)) is not None:
                 self._news.steps.add(at)
         if place.builder.taken_back > before:

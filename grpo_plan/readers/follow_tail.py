@@ -144,7 +144,8 @@ class FileTail:
             self._missed = True
             self._cut_off(events, same)
         if current is None:
-            return Look(cursor=cursor)
+            between = self._between(cursor, events) if cursor.offset else None
+            return Look(cursor=cursor) if between is None else self._next(between)
         if same and agreement == "shorter" and not self._short:
             words = "was emptied" if not _size(current) else "is shorter than what was read of it"
             self._say(events, Happened.TRUNCATED, f"{self.path}: {words}. What is written from now on is read.")
@@ -164,7 +165,6 @@ class FileTail:
         shrunk = _size(current) < cursor.offset
         between = None if same else self._between(cursor, events)
         following = current if between is None else between
-        self._short, self._missed = 0, False
         if between is None and self._said != Happened.TRUNCATED:
             if same:
                 words = "was written over" if not shrunk else "was emptied and written again"
@@ -173,10 +173,13 @@ class FileTail:
                 words, kind = "is a new file, the one before having been renamed or replaced", Happened.ROTATED
             self._say(events, kind, f"{self.path}: {words}. It is read from its start.")
         self._said = ""
-        self._hold(following)
-        return Look(
-            cursor=Cursor(identity=_identity(following)), fresh="anew" if same and not shrunk else "next", more=True
-        )
+        return self._next(following, "anew" if same and not shrunk else "next")
+
+    def _next(self, file: FileIO, fresh: str = "next") -> Look:
+        """Begin with a file."""
+        self._hold(file)
+        self._short, self._missed = 0, False
+        return Look(cursor=Cursor(identity=_identity(file)), fresh=fresh, more=True)
 
     def _old(self, cursor: Cursor, same: bool, events: list[FollowEvent]) -> tuple[FileIO | None, Cursor]:
         """The file that was read before: kept open, or under another name; or a copy of it made before it was cut."""
