@@ -306,7 +306,7 @@ class RunFollower:
         beside = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
             with beside.open("w", encoding="utf-8") as file:
-                json.dump(self.state(), file)
+                file.write(json.dumps(self.state()))
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(target)

@@ -196,8 +196,9 @@ def _feed_csv(lines: Lines, whole: bytes, rest: bytes, out: Parsed) -> Lines:
     block = whole + b"\n"
     if lines.at_start:
         block = block.removeprefix(BYTE_ORDER_MARK).lstrip(b"\0")
+        block = _csv_start(lines, block, out)
     count, skip = lines.number, lines.taken
-    at_start, carried, header = lines.at_start, lines.carried, lines.header
+    at_start, header = lines.at_start, lines.header
     used = 0
     for record, raw, length in _records(block, lines.separator):
         count += length
@@ -209,8 +210,6 @@ def _feed_csv(lines: Lines, whole: bytes, rest: bytes, out: Parsed) -> Lines:
             continue
         if at_start:
             at_start = False
-            record = _csv_start(carried, raw, record, header, lines.separator, out)
-            carried = b""
             if header is None or _is_header(record, header):
                 header = tuple(record)
                 continue
@@ -223,7 +222,7 @@ def _feed_csv(lines: Lines, whole: bytes, rest: bytes, out: Parsed) -> Lines:
         line, _, left = left.partition(b"\n")
         out.damaged(count + 1, line)
         count += 1
-    return replace(lines, header=header, pending=left, taken=False, carried=carried, number=count, at_start=at_start)
+    return replace(lines, header=header, pending=left, taken=False, carried=b"", number=count, at_start=at_start)
 
 
 def _records(block: bytes, separator: str) -> Iterator[tuple[list[str] | None, bytes, int]]:
@@ -264,21 +263,22 @@ def _fields(line: bytes, separator: str) -> list[str] | None:
     return record if state == "whole" else None
 
 
-def _csv_start(
-    carried: bytes, raw: bytes, record: list[str], header: tuple[str, ...] | None, separator: str, out: Parsed
-) -> list[str]:
-    """The first record of a file, which may continue the last one of the file before."""
-    rest = carried.strip(b"\0\r\n")
-    if not rest or header is None:
-        return record
-    before, both = _fields(rest, separator), _fields(rest + raw.rstrip(b"\r\n"), separator)
-    if before is not None and len(before) == len(header) and len(record) == len(header):
-        _csv_row(header, before, out)
-    elif both is not None and len(both) == len(header) != len(record):
-        return both
-    else:
+def _csv_start(lines: Lines, block: bytes, out: Parsed) -> bytes:
+    """The lines of a file, with the end of the file before in front where its last record goes on in them."""
+    rest = lines.carried.strip(b"\0\r\n")
+    if not rest or lines.header is None:
+        return block
+    first = block.partition(b"\n")[0]
+    before, alone, both = (_fields(raw, lines.separator) for raw in (rest, first, rest + first.rstrip(b"\r")))
+    size = len(lines.header)
+    if before is not None and len(before) == size and (not alone or len(alone) == size):
+        _csv_row(lines.header, before, out)
+        return block
+    starts = alone is not None and len(alone) == size
+    if (starts and _is_header(alone or [], lines.header)) or (starts and (both is None or len(both) != size)):
         out.dropped.append("truncated_last_line")
-    return record
+        return block
+    return rest + block
 
 
 def _is_header(record: list[str], header: tuple[str, ...]) -> bool:
