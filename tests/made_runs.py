@@ -18,7 +18,7 @@ from grpo_plan.runs.settings import Settings
 
 
 def made_groups(
-    rewards: Sequence[Sequence[float]],
+    rewards: Sequence[ArrayLike],
     steps: Sequence[int] | None = None,
     *,
     threshold: float | None = 1.0,

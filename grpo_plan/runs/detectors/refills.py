@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grpo_plan.batches.refilling import any_of
+from grpo_plan.errors import DomainError
 from grpo_plan.quantities import Stage
 from grpo_plan.runs.detectors.common import SeenShare, evidence_of, late_share, percent
 from grpo_plan.runs.detectors.refill_caps import CAPS, Cap, batch_size, is_on, limit_of
@@ -94,13 +95,15 @@ def _dead(facts: Facts, taken: Measured | None, most: int) -> SeenShare | None:
         return late_share(facts, logged)[1]
     if taken is None or facts.steps_per_row > 1:
         return None
-    late = facts.late(taken)
-    whole = late.take(late.values == np.round(late.values))
-    if not whole.rows or whole.rows < late.rows:
+    late = facts.late(taken).values
+    if bool(np.any((late != np.round(late)) | (late < 1.0))):
         return None
-    found = dead_from_rounds(whole.values, wanted, batch_size(facts, wanted), cap=most, level=level)
-    seen = found.value or 0.0
-    return SeenShare(value=found.value, seen_low=seen, seen_high=seen, low=found.low, high=found.high, rows=found.rows)
+    try:
+        found = dead_from_rounds(late, wanted, batch_size(facts, wanted), cap=most, level=level)
+    except DomainError:  # batches of another size than the settings say
+        return None
+    value = found.value
+    return SeenShare(value=value, seen_low=value, seen_high=value, low=found.low, high=found.high, rows=found.rows)
 
 
 def _chances(facts: Facts, dead: SeenShare | None, most: int) -> tuple[float, float, float] | None:
