@@ -106,8 +106,8 @@ def _at(dead: Measured, part: Measured | Absent) -> tuple[Floats, Floats] | None
 def plot_dead_against_plan(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
     """The dead fraction as logged, its mean over a moving window with limits, and what was planned.
 
-    The window is a tenth of the rows, at least ten, and all of them where there are fewer than twenty; limits are those of theory.md, eq. 84, and hold the range where a
-    share is only bounded.
+    The window is a tenth of the rows, at least ten, and all of them where there are fewer than twenty; limits are those
+    of theory.md, eq. 84, and hold the range where a share is only bounded.
 
     Args:
         run: A diagnosis, or the facts of one.
