@@ -82,18 +82,17 @@ def diagnose(
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
     )  # stable: the order of the checks within a severity
+    skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
     return Diagnosis(
-        verdict=verdict_of(facts, findings),
+        verdict=verdict_of(facts, findings, len(skipped)),
         findings=tuple(findings),
-        skipped=tuple(o for o in outcomes if isinstance(o, Skipped)),
+        skipped=skipped,
         clear=tuple(o for o in outcomes if isinstance(o, Clear)),
         facts=facts,
     )
 
 
-def _expectation(
-    plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None
-) -> Expectation | None:
+def _expectation(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
     if plan is None or isinstance(plan, Expectation):
         return plan
     if isinstance(plan, str | PathLike):

@@ -12,12 +12,14 @@ from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.bounds import SLACK, dead_bounds_from_batches, dead_bounds_from_spread
 from grpo_plan.runs.composition import composition_bounds
-from grpo_plan.runs.expectation import ExpectedGroups, Expectation
+from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
 from grpo_plan.runs.settings import Settings
 
+NOTHING_SAID = 0.98  # bounds this far apart tell nothing
+ANY_SIZE = 100_000  # bounds of the composition hold for every group size at a large one
 AVERAGED_ROWS = frozenset({"trl", "ms-swift"})  # a row is the mean over the steps since the last one
 SHARES = ("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction")
 
@@ -156,11 +158,11 @@ class Facts:
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
         found = self.measured(name)
-        dead, mean, size = self.dead, self.pass_rate, self.group_size
+        dead, mean, size = self.dead, self.pass_rate, self.group_size or ANY_SIZE
         if isinstance(found, Measured) or found.cause is not Cause.NOT_LOGGED:
             return found
-        if not isinstance(dead, Measured) or not isinstance(mean, Measured) or size is None or size < 2:
-            return found
+        if not isinstance(dead, Measured) or not isinstance(mean, Measured) or size < 2:
+            return self._no_part(found)
         filtered = {Stage.BEFORE, Stage.AFTER}
         if mean.stage is not dead.stage and (mean.stage in filtered or dead.stage in filtered):
             return found
@@ -181,6 +183,18 @@ class Facts:
             stage=dead.stage, words=words, low=low, high=high,
         )  # fmt: skip
         return bounded.take(good) if good.any() else found
+
+    def _no_part(self, found: Absent) -> Absent:
+        """Why all-pass and all-fail groups cannot be told apart."""
+        name = found.name.removesuffix("_fraction").replace("_", "-")
+        if isinstance(self.dead, Measured) and isinstance(self.reward, Measured):
+            more = f"the mean reward would bound them if rewards were 0 and 1 ({self.rewards.because})"
+        elif isinstance(self.dead, Measured):
+            more = "the mean reward beside the dead fraction would bound them"
+        else:
+            more = "neither is the dead fraction"
+        reason = f"the share of {name} groups: it is not logged, and {more}. Dump rollouts, or log it."
+        return Absent(name=found.name, cause=found.cause, reason=reason, metrics=found.metrics)
 
     def _dead_bounds(self, found: Absent) -> Measured | None:
         """Bounds of a dead fraction that is not logged; None where the log says nothing of it."""
@@ -208,6 +222,8 @@ class Facts:
             return None
         low, high = np.clip(low, 0.0, 1.0)[said], np.clip(high, 0.0, 1.0)[said]
         low = np.minimum(low, high)
+        if bool(np.all(high - low > NOTHING_SAID)):
+            return None
         stage = Stage.BEFORE if found.cause is Cause.SURVIVORS_ONLY else Stage.UNFILTERED
         return Measured(
             name="dead_fraction", steps=self.run.steps[said], values=0.5 * (low + high),

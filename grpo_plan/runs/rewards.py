@@ -83,9 +83,10 @@ def _of_ends(view: RunView) -> Rewards | None:
     """Largest and smallest reward of a batch, where they leave [0, 1]."""
     for prefix in ("critic/score", "critic/rewards"):
         high, low = view.get(f"{prefix}/max"), view.get(f"{prefix}/min")
-        for values, beyond in ((high, lambda x: x > 1.0 + CLOSE), (low, lambda x: x < -CLOSE)):
-            if values is not None and bool(np.any(beyond(values[np.isfinite(values)]))):
-                return Rewards(kind=RewardKind.GRADED, because=f"{prefix} leaves [0, 1]")
+        above = high is not None and bool(np.any(high[np.isfinite(high)] > 1.0 + CLOSE))
+        below = low is not None and bool(np.any(low[np.isfinite(low)] < -CLOSE))
+        if above or below:
+            return Rewards(kind=RewardKind.GRADED, because=f"{prefix} leaves [0, 1]")
     return None
 
 
@@ -125,5 +126,7 @@ def _of_grain(values: Floats) -> Rewards:
                 break
             scaled = values * k
             if bool(np.all(np.abs(scaled - np.round(scaled)) <= min(CLOSE * k, 0.02))):
-                return Rewards(kind=RewardKind.BINARY, because=f"mean rewards are multiples of 1/{k:,}, as those of 0 and 1")
+                return Rewards(
+                    kind=RewardKind.BINARY, because=f"mean rewards are multiples of 1/{k:,}, as those of 0 and 1"
+                )
     return Rewards(kind=RewardKind.UNKNOWN, because="mean rewards are no multiples of a small fraction")

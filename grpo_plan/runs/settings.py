@@ -18,7 +18,7 @@ class Settings:
         sustain_rows: Consecutive rows above it that the rule asks for.
         late_share: Share of the rows at the end over which it takes a mean, in (0, 1].
         late_rows: Fewest rows of that window.
-        false_alarm: Chance that a sequential test of a run that is in line ever fires, in (0, 1); each test has its own.
+        false_alarm: Chance that one sequential test of a run that is in line ever fires, in (0, 1).
         level: Confidence level of the limits that are shown.
         gpus: GPUs of the run, for its cost.
         usd_per_gpu_hour: Price of one of them for an hour.
