@@ -220,7 +220,7 @@ def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> 
         return read_groups(
             source, reward=request.given.get("reward"), skip_malformed=request.options.skip_malformed,
             rollouts_per_prompt=group_size,
-            progress=request.progress,
+            progress=request.progress, details=True, pass_threshold=request.options.pass_threshold,
         )  # fmt: skip
     except GrpoPlanError as error:
         return error
