@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from grpo_plan._validate import as_one_probability
 from grpo_plan.errors import DomainError
-from grpo_plan.runs.series import Floats, as_groups, as_shares
+from grpo_plan.runs.series import Flags, Floats, as_groups, as_shares
 
 Direction = Literal["above", "below"]
 ALTERNATIVES = 24  # shares beyond the limit that are tried at once, as parts of the way from the limit to 1
@@ -174,7 +174,7 @@ def _test(
     )
 
 
-def _turned(values: ArrayLike, groups: ArrayLike | None, direction: Direction) -> tuple[Floats, Floats, Floats]:
+def _turned(values: ArrayLike, groups: ArrayLike | None, direction: Direction) -> tuple[Floats, Floats, Flags]:
     """Shares and groups of the rows that have a value, seen so that beyond is above, and which rows these are."""
     shares = as_shares(values)
     n = as_groups(groups, shares.size)
@@ -204,4 +204,5 @@ def _log_evidence(log_factors: Floats) -> Floats:
     before = total - log_factors
     started = total + np.logaddexp.accumulate(np.log(weight)[:, None] - before, axis=0)
     mixed = np.logaddexp.reduce(started, axis=1) - math.log(log_factors.shape[1])
-    return np.logaddexp(mixed, np.log(later))
+    evidence: Floats = np.logaddexp(mixed, np.log(later))
+    return evidence

@@ -126,7 +126,7 @@ def share_over(values: ArrayLike, groups: ArrayLike | None = None, *, level: flo
 def groups_at_least(values: ArrayLike) -> int:
     """Smallest number of groups a row that explains every share as a multiple of 1/N (theory.md, eq. 85).
 
-    It is a lower bound of N if N is the same for all rows. Shares that were rounded or cut for the log explain less, which
+    It is a lower bound of N if N is the same for all rows. Shares that were rounded or cut for the log say less, which
     lowers it. It is 1 where there is doubt: fewer than three shares inside (0, 1), no N up to 4,096, or no N that
     single rows need as much as all rows together do (N then changes from row to row, or was rounded away).
 

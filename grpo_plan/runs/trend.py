@@ -115,7 +115,7 @@ def trend(
     level: float = 0.95,
     scale: Scale | None = None,
 ) -> Trend:
-    """Slope of a series over the steps, and the change that it means from the first row to the last (theory.md, eq. 89).
+    """Slope of a series over the steps, and the change that it means from first row to last (theory.md, eq. 89).
 
     Args:
         steps: Steps of the rows, shape (S,).
