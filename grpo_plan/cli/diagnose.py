@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grpo_plan.cli.common import JsonOption, json_text, tell
+from grpo_plan._validate import as_count
+from grpo_plan.cli.common import JsonOption, count_option, json_text, parse_group_sizes, tell
 from grpo_plan.cli.plot import picture_target
 from grpo_plan.cli.run_options import RunRequest, reads_run
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
+    from grpo_plan.cli.diagnose_ahead import Ahead
+    from grpo_plan.cli.page import Part
     from grpo_plan.runs.diagnosis import Diagnosis
+    from grpo_plan.runs.difficulty import Difficulty, Undetermined
 
 FOUND = 4
 BLOCK = "█"
@@ -49,6 +54,17 @@ def diagnose(
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Picture to write: .png, .svg or .pdf.")
     ] = None,
+    what_if: Annotated[
+        str | None, typer.Option("--what-if", metavar="G,G,...", help="Dead groups at these group sizes, from the log.")
+    ] = None,
+    forecast: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]LIMIT",
+            help="When the dead share passes this; or all-pass=LIMIT, all-fail=LIMIT. May be repeated.",
+        ),
+    ] = None,
+    horizon: Annotated[int | None, count_option("Steps to look ahead. Default: as many as the log has.")] = None,
     format: str = "text",
     json: JsonOption = False,
 ) -> None:
@@ -59,18 +75,31 @@ def diagnose(
 
     Example: grpo-plan diagnose runs/exp1 --plan plan.json --fail-on warning
     """
+    from grpo_plan.cli.diagnose_ahead import look_ahead, parse_limit
+    from grpo_plan.cli.diagnose_ahead import what_if as ask_what_if
     from grpo_plan.runs.diagnosis import diagnose as diagnose_run
     from grpo_plan.runs.expectation import Expectation
 
     target = None if output is None else answer_target(output, request, plan)
     picture = None if plot is None else _picture(plot, request, plan, target)
     expectation = None if plan is None else Expectation.load(plan)
+    sizes = [] if what_if is None else group_sizes(what_if)
+    limits = [parse_limit(text) for text in forecast or []]
+    if horizon is not None and not limits:
+        raise DomainError(f"--horizon says how far --forecast looks; got {horizon:,} without it. Give --forecast too.")
     diagnosis = diagnose_run(request.read(), expectation, settings=request.settings)
+    facts = diagnosis.facts
+    answer = Answer(
+        diagnosis=diagnosis,
+        sizes=sizes,
+        difficulty=ask_what_if(facts, sizes),
+        ahead=look_ahead(facts, limits, None if horizon is None else as_count(horizon, "horizon")),
+    )
     kind = "json" if json else format
     if target is None:
-        _print(diagnosis, kind)
+        _print(answer, kind)
     else:
-        _write(_text(diagnosis, kind), target, output or "")
+        _write(_text(answer, kind), target, output or "")
     if picture is not None:
         from grpo_plan.plots_run import draw_run
 
@@ -83,30 +112,67 @@ def diagnose(
         raise typer.Exit(FOUND)
 
 
-def _print(diagnosis: Diagnosis, kind: str) -> None:
+def group_sizes(text: str) -> list[int]:
+    """Group sizes of ``--what-if``, each at least 1."""
+    try:
+        sizes = parse_group_sizes(text)
+    except DomainError:
+        sizes = [0]
+    if min(sizes) < 1:
+        raise DomainError(f"--what-if must be group sizes separated by commas, e.g. 4,16,32; got {text!r}.")
+    return sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A diagnosis, and what else was asked."""
+
+    diagnosis: Diagnosis
+    sizes: list[int]
+    difficulty: Difficulty | Undetermined | None
+    ahead: list[Ahead]
+
+    def page(self, *, unicode: bool) -> list[Part]:
+        """As a page."""
+        from grpo_plan.cli.diagnose_ahead import ahead_parts, what_if_parts
+        from grpo_plan.cli.diagnose_page import diagnosis_page
+
+        extra = [*what_if_parts(self.diagnosis.facts, self.difficulty, self.sizes), *ahead_parts(self.ahead)]
+        return diagnosis_page(self.diagnosis, extra=extra, unicode=unicode)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        from grpo_plan.cli.diagnose_ahead import ahead_json, what_if_json
+        from grpo_plan.cli.diagnose_json import diagnosis_json
+
+        return {
+            **diagnosis_json(self.diagnosis),
+            "what_if": what_if_json(self.difficulty, self.sizes),
+            "forecast": ahead_json(self.ahead),
+        }
+
+
+def _print(answer: Answer, kind: str) -> None:
     """On stdout; who closes the pipe early has had enough, and the findings still decide the exit code."""
-    from grpo_plan.cli.diagnose_page import diagnosis_page
     from grpo_plan.cli.page import print_page
 
     try:
         if kind == "text":
-            print_page(diagnosis_page(diagnosis, unicode=has_blocks(sys.stdout.encoding)))
+            print_page(answer.page(unicode=has_blocks(sys.stdout.encoding)))
         else:
-            sys.stdout.write(_text(diagnosis, kind))
+            sys.stdout.write(_text(answer, kind))
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _text(diagnosis: Diagnosis, kind: str) -> str:
-    from grpo_plan.cli.diagnose_json import diagnosis_json
-    from grpo_plan.cli.diagnose_page import diagnosis_page
+def _text(answer: Answer, kind: str) -> str:
     from grpo_plan.cli.page import page_markdown, page_text
 
     if kind == "json":
-        return json_text("diagnose", diagnosis_json(diagnosis))
-    page = diagnosis_page(diagnosis)
-    return page_markdown(page, f"Run {diagnosis.run.source}") if kind == "markdown" else page_text(page)
+        return json_text("diagnose", answer.document())
+    page = answer.page(unicode=True)
+    return page_markdown(page, f"Run {answer.diagnosis.run.source}") if kind == "markdown" else page_text(page)
 
 
 def has_blocks(encoding: str | None) -> bool:

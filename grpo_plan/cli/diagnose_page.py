@@ -28,6 +28,7 @@ ABOUT_GROUPS = (
     "dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction", "group_reward_std", "reward_mean",
     "pass_rate_mean", "generation_batches",
 )  # fmt: skip
+SETTINGS = ("group_size", "prompts_per_step")  # said of the run
 MOST_NAMES = 12
 ROWS = (
     ("mixed", "mixed", None),
@@ -233,7 +234,11 @@ def _reading(diagnosis: Diagnosis) -> Iterator[str]:
     dead = found["dead_fraction"]
     if isinstance(dead, Absent):
         yield dead.reason
-    others = [f"{n} ({_logged_as(q)})" for n, q in found.items() if n not in ABOUT_GROUPS and isinstance(q, Quantity)]
+    others = [
+        f"{n} ({_logged_as(q)})"
+        for n, q in found.items()
+        if isinstance(q, Quantity) and n not in ABOUT_GROUPS and n not in SETTINGS
+    ]
     if others:
         yield f"Also read: {', '.join(others)}."
     yield f"Rewards: {diagnosis.facts.rewards.kind.value}; {diagnosis.facts.rewards.because}."
