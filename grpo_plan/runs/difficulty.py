@@ -15,10 +15,11 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.group_log import GroupLog
 from grpo_plan.pilot import Pilot
 from grpo_plan.quantities import Stage
-from grpo_plan.runs.aggregates import Recovered, RecoveredShare, recover
+from grpo_plan.runs.aggregates import recover
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Measured
+from grpo_plan.runs.recovered import Recovered, RecoveredShare
 from grpo_plan.runs.recovery_status import RecoveryStatus
 
 FEW_PROMPTS = 30
@@ -68,8 +69,7 @@ class Difficulty:
         source: "rollouts" or "aggregates".
         rests_on: What the numbers rest on, one sentence.
         level: Confidence level of the limits.
-        fit: The fit of the rollouts; None without them.
-        recovered: What the aggregates say; None with rollouts.
+        basis: The fit of the rollouts, or what the aggregates say.
     """
 
     group_size: int | None
@@ -77,13 +77,17 @@ class Difficulty:
     source: str
     rests_on: str
     level: float
-    fit: PassRateFit | None
-    recovered: Recovered | None
+    basis: PassRateFit | Recovered
     _cache: dict[int, GroupsAt] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Source and steps in one line."""
         return f"<Difficulty from {self.source}, steps {self.steps[0]:,} to {self.steps[1]:,}>"
+
+    @property
+    def fit(self) -> PassRateFit | None:
+        """The fit of the rollouts; None without them."""
+        return self.basis if isinstance(self.basis, PassRateFit) else None
 
     def at(self, group_size: int) -> GroupsAt:
         """Dead, all-pass and all-fail groups at a group size, with limits.
@@ -93,7 +97,9 @@ class Difficulty:
         """
         g = as_one_group_size(group_size)
         if g not in self._cache:
-            self._cache[g] = self._of_fit(g, self.fit) if self.fit is not None else self._of_aggregates(g)
+            basis = self.basis
+            found = self._of_fit(g, basis) if isinstance(basis, PassRateFit) else self._of_aggregates(g, basis)
+            self._cache[g] = found
         return self._cache[g]
 
     def _of_fit(self, g: int, fit: PassRateFit) -> GroupsAt:
@@ -106,9 +112,8 @@ class Difficulty:
         says = f"{self.rests_on} {d.status.sentence}"
         return GroupsAt(group_size=g, dead=dead, all_pass=ends[0], all_fail=ends[1], says=says)
 
-    def _of_aggregates(self, g: int) -> GroupsAt:
-        assert self.recovered is not None
-        found = [ask(g) for ask in (self.recovered.dead, self.recovered.all_pass, self.recovered.all_fail)]
+    def _of_aggregates(self, g: int, recovered: Recovered) -> GroupsAt:
+        found = [ask(g) for ask in (recovered.dead, recovered.all_pass, recovered.all_fail)]
         dead, passing, failing = (_expected(share, self.level) for share in found)
         return GroupsAt(group_size=g, dead=dead, all_pass=passing, all_fail=failing, says=self.rests_on)
 
@@ -116,8 +121,8 @@ class Difficulty:
 def difficulty_of(facts: Facts, *, level: float | None = None) -> Difficulty | Undetermined:
     """The pass rates of the last rows of a run: from its rollouts, else from mean reward and dead fraction.
 
-    Rollouts give limits that hold for any distribution of pass rates. Aggregates give the value of a Beta, and the range
-    over all distributions that they allow within the sampling error of the groups behind them.
+    Rollouts give limits that hold for any distribution of pass rates. Aggregates give the value of a Beta, and the
+    range over all distributions that they allow within the sampling error of the groups behind them.
 
     Args:
         facts: The run.
@@ -137,9 +142,8 @@ def _from_rollouts(facts: Facts, level: float) -> Difficulty | Undetermined | No
     if groups is None or not groups.groups:
         return None
     if groups.provenance.filtered is not None:
-        return Undetermined(
-            reason=f"The rollouts are those of the groups that were kept ({groups.provenance.filtered}). Dump all groups."
-        )
+        kept = groups.provenance.filtered
+        return Undetermined(reason=f"The rollouts are those of the groups that were kept ({kept}). Dump all groups.")
     passes = _passes(groups, facts)
     if passes is None:
         return Undetermined(reason="What passes is not known. Give --pass-threshold (pass_threshold= of read_run).")
@@ -160,11 +164,10 @@ def _from_rollouts(facts: Facts, level: float) -> Difficulty | Undetermined | No
         group_size=int(sizes[0]) if sizes.size == 1 else None,
         steps=(first, last),
         source="rollouts",
-        rests_on=f"Fitted to {many:,} groups of rollouts of steps {first:,} to {last:,}{visits}; the limits hold for any "
-        "distribution of pass rates.",
+        rests_on=f"Fitted to {many:,} groups of rollouts of steps {first:,} to {last:,}{visits}; the limits hold for "
+        "any distribution of pass rates.",
         level=level,
-        fit=fit,
-        recovered=None,
+        basis=fit,
     )  # fmt: skip
 
 
@@ -179,8 +182,8 @@ def _from_aggregates(facts: Facts, level: float) -> Difficulty | Undetermined:
         return Undetermined(reason=f"{what} Keep the rollouts beside the metrics.")
     if mean.stage is not dead.stage and (mean.stage in FILTERED_STAGES or dead.stage in FILTERED_STAGES):
         return Undetermined(
-            reason=f"The mean reward is {mean.stage.value} and the dead fraction {dead.stage.value}: they are of different "
-            "groups. Log both before filtering."
+            reason=f"The mean reward is {mean.stage.value} and the dead fraction {dead.stage.value}: they are of "
+            "different groups. Log both before filtering."
         )
     given = {"dead": dead} if dead.exact else _spread(facts)
     if given is None:
@@ -229,11 +232,10 @@ def _recovered(
         group_size=size,
         steps=(int(late.steps[0]), int(late.steps[-1])),
         source="aggregates",
-        rests_on=f"From {names} of {late.span}, {least}{groups:,} groups, for 0/1 rewards: the value is that of a Beta, the "
-        f"limits are {recovered.range_means}.",
+        rests_on=f"From {names} of {late.span}, {least}{groups:,} groups, for 0/1 rewards: the value is that of a "
+        f"Beta, the limits are {recovered.range_means}.",
         level=level,
-        fit=None,
-        recovered=recovered,
+        basis=recovered,
     )  # fmt: skip
 
 

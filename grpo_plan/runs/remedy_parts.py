@@ -47,8 +47,10 @@ class Case:
 def share(found: Expected) -> str:
     """A share with its limits.
 
-    >>> share(Expected(value=0.5, low=0.4, high=0.61, level=0.95)), share(Expected(value=None, low=0.4, high=1, level=0.9))
-    ('0.500 [0.400, 0.610]', 'between 0.400 and 1.000')
+    >>> share(Expected(value=0.5, low=0.4, high=0.61, level=0.95))
+    '0.500 [0.400, 0.610]'
+    >>> share(Expected(value=None, low=0.4, high=1.0, level=0.95))
+    'between 0.400 and 1.000'
     """
     if found.value is None:
         return f"between {found.low:.3f} and {found.high:.3f}"

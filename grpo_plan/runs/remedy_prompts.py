@@ -34,8 +34,8 @@ def swap_prompts(case: Case, kind: DeadKind) -> Remedy:
         numbers |= {f"dead_low_swapped_{w:g}": low, f"dead_high_swapped_{w:g}": high}
         parts.append(f"between {low:.3f} and {high:.3f} if {w:g} of the prompts are swapped")
     expected = (
-        f"D falls from {share(dead)} to {' and '.join(parts)}, the old ones at random, for new ones with pass rates between "
-        f"{SPAN:g} and {1.0 - SPAN:g}; no prompts do better than the lower end, others do worse."
+        f"D falls from {share(dead)} to {' and '.join(parts)}, the old ones at random, for new ones with pass rates "
+        f"between {SPAN:g} and {1.0 - SPAN:g}; no prompts do better than the lower end, others do worse."
     )
     return Remedy(action=action, expected=expected, price=price, numbers=numbers)
 
@@ -58,14 +58,14 @@ def drop_prompts(case: Case, kind: DeadKind) -> Remedy:
     low = float(dead_without(dead.low, most))
     numbers |= {"dead_low_without": low, "dead_high_without": dead.high}
     expected = (
-        f"D falls from {share(dead)} to {low:.3f} at best, if every {name} group ({share(part)}) is of such a prompt; with "
-        "none of them it stays."
+        f"D falls from {share(dead)} to {low:.3f} at best, if every {name} group ({share(part)}) is of such a "
+        "prompt; with none of them it stays."
     )
     fitted = _dropped(case, failing)
     if fitted is not None:
         rest, again = fitted
         numbers |= {**{f"{n}_rest": x for n, x in numbers_of("dead", rest).items()}}
-        expected += f" Leaving out every prompt whose last group was dead, either way, gives D = {share(rest)} at the next visit"
+        expected += f" Leaving out every prompt whose last group was dead gives D = {share(rest)} at the next visit"
         if again is not None:
             numbers |= {f"{n}_again": x for n, x in numbers_of("mixed", again).items()}
             expected += f"; of the {name} ones {share(again)} would have been mixed"

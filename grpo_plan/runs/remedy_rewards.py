@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from grpo_plan.runs.composition_now import DeadKind
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Remedy
@@ -58,10 +56,10 @@ def told_apart(dead: Expected, part: Expected, agreeing: float) -> Expected:
 def fix_scoring(case: Case) -> Remedy:
     """Rollouts without a reward."""
     return Remedy(
-        action="Repair the scoring: read its errors from the first step on at which rewards are missing; retry, and raise "
-        "its time limit.",
-        expected="Groups that are dead for want of rewards become what their rollouts make of them; how many of them are "
-        f"mixed is unknown. {_at_most(case)}",
+        action="Repair the scoring: read its errors from the first step on at which rewards are missing; retry, and "
+        "raise its time limit.",
+        expected="Groups that are dead for want of rewards become what their rollouts make of them; how many of them "
+        f"are mixed is unknown. {_at_most(case)}",
         price="None for the training; the rollouts so far stay lost.",
         numbers=numbers_of("dead", case.now.dead),
     )  # fmt: skip
@@ -70,9 +68,9 @@ def fix_scoring(case: Case) -> Remedy:
 def unflatten_reward(case: Case) -> Remedy:
     """A reward that all rollouts of a group earn alike and that is neither that of a pass nor of a fail."""
     return Remedy(
-        action="Look up what earns the reward that whole groups share (a format or length part, a default of the scorer), "
-        "and take it out or make it vary.",
-        expected=f"Such groups become all-fail, all-pass or mixed by the other parts; unknown in which shares. "
+        action="Look up what earns the reward that whole groups share (a format or length part, a default of the "
+        "scorer), and take it out or make it vary.",
+        expected="Such groups become all-fail, all-pass or mixed by the other parts; unknown in which shares. "
         f"{_at_most(case)}",
         price="A change of the reward: curves before and after cannot be compared.",
         numbers=numbers_of("dead", case.now.dead),
@@ -83,7 +81,7 @@ def longer_responses(case: Case) -> Remedy:
     """Rollouts that were cut off before an answer."""
     return Remedy(
         action="Allow longer responses, or do not score what was cut off (mask it).",
-        expected="All-fail groups whose rollouts were cut off may hold passes: unknown how many until they are finished. "
+        expected="All-fail groups whose rollouts were cut off may hold passes: unknown how many until they end. "
         "Roll out a few hundred such prompts at twice the length and count (grpo-plan fit). " + _at_most(case),
         price="Tokens: up to twice the decoding of the rollouts that were cut off, and memory for them.",
         numbers=numbers_of("dead", case.now.dead),
@@ -93,8 +91,8 @@ def longer_responses(case: Case) -> Remedy:
 def stop_duplicates(case: Case) -> Remedy:
     """Rollouts of a prompt that repeat each other."""
     return Remedy(
-        action="Make rollouts of a prompt differ: temperature above 0, no seed shared by the requests of a group, no cache "
-        "of responses.",
+        action="Make rollouts of a prompt differ: temperature above 0, no seed shared by the requests of a group, no "
+        "cache of responses.",
         expected="Groups of identical responses have one outcome; how many become mixed is unknown until they differ. "
         + _at_most(case),
         price="None.",
@@ -106,8 +104,7 @@ def log_all_groups(case: Case) -> Remedy:
     """A metric that counts only the groups that were kept."""
     return Remedy(
         action="Log the share of dead groups before they are thrown away, and the batches generated for each step.",
-        expected="No change of the training; the dead fraction and the cost of the refill become known. Now D is "
-        + ("unknown." if case.now.dead is None else f"{share(case.now.dead)}."),
+        expected="No change of the training; the dead fraction and the cost of the refill become known. " + _now(case),
         price="None.",
         numbers=numbers_of("dead", case.now.dead),
     )
@@ -118,8 +115,8 @@ def log_by_group(case: Case) -> Remedy:
     return Remedy(
         action="Log rewards group by group: keep the completions beside the metrics (log_completions), or turn off "
         "scaling by the whole batch (scale_rewards=\"group\").",
-        expected="No change of the training where only completions are logged; the dead fraction becomes known. Now D is "
-        + ("unknown." if case.now.dead is None else f"{share(case.now.dead)}."),
+        expected="No change of the training where only completions are logged; the dead fraction becomes known. "
+        + _now(case),
         price="Disk space for completions; another scaling of rewards changes the step.",
         numbers=numbers_of("dead", case.now.dead),
     )  # fmt: skip
@@ -150,14 +147,14 @@ def raise_cap(case: Case) -> Remedy:
     """A refill that may give up."""
     return Remedy(
         action="Raise the cap on generation batches, or make each larger (grpo-plan refill).",
-        expected="Fewer steps that give up; at a dead fraction of 1 no cap suffices. Now D is "
-        + ("unknown." if case.now.dead is None else f"{share(case.now.dead)}."),
+        expected="Fewer steps that give up; at a dead fraction of 1 no cap suffices. " + _now(case),
         price="Longer steps where many groups are dead.",
         numbers=numbers_of("dead", case.now.dead),
     )
 
 
-Simple = Callable[[Case], Remedy]
+def _now(case: Case) -> str:
+    return "D is unknown." if case.now.dead is None else f"Now D is {share(case.now.dead)}."
 
 
 def _at_most(case: Case) -> str:

@@ -43,23 +43,23 @@ def raise_group_size(case: Case) -> Remedy:
         numbers |= {f"{name}_at_{size}": x for name, x in numbers_of("mixed_groups", mixed).items()}
         parts.append(f"D({size}) = {share(at.dead)}, {counts(mixed.value, mixed.low, mixed.high)} mixed groups")
     expected = f"{'; '.join(parts)} {unit}. {found.rests_on}"
-    price = f"{FACTORS[0]} or {FACTORS[1]} times the rollouts per prompt, or 1/{FACTORS[0]} or 1/{FACTORS[1]} of the prompts."
+    two, four = FACTORS
+    price = f"{two} or {four} times the rollouts, or as many rollouts of 1/{two} or 1/{four} of the prompts."
     return Remedy(action=action, expected=expected, price=f"{price} {NOT_THE_GOAL}", numbers=numbers)
 
 
 def refill_batches(case: Case) -> Remedy | None:
-    """Prompts drawn for each mixed group, and the batch that fills 95 % of steps; None where the run refills already."""
+    """Prompts drawn for each mixed group, and the batch that fills 95 % of steps; None in a run that refills."""
     dead = case.now.dead
     if case.refills:
         return None
     action = "Draw new prompts in place of dead groups (dynamic sampling), or filter before the run."
-    price = "The learning of a step costs more generation; the direction stays that of the mixed prompts."
+    price = "More generation for the same step; the direction stays that of the mixed prompts."
     if dead is None:
         return Remedy(action=action, expected="Unknown: the log does not tell the dead fraction.", price=price)
     if dead.low >= 1.0 or (dead.value is not None and dead.value >= 1.0):
         says = f"A step may never fill: the dead fraction is {share(dead)}. At 1 no refill ends."
-        numbers = {"drawn_per_mixed": None, "drawn_per_mixed_low": float(drawn_per_mixed(min(dead.low, 1.0)))}
-        low = finite(numbers["drawn_per_mixed_low"] or math.inf)
+        low = finite(float(drawn_per_mixed(dead.low)))
         return Remedy(
             action="Change the prompts before any refill.", expected=says, price=price,
             numbers={"drawn_per_mixed": None, "drawn_per_mixed_low": low, "drawn_per_mixed_high": None},
@@ -88,8 +88,8 @@ def other_temperature(case: Case) -> Remedy:
     """Nothing in a log of one temperature tells what another would do."""
     return Remedy(
         action="Try another sampling temperature.",
-        expected="Cannot tell: a log of one temperature says nothing of another. Compare two pilots of the same prompts "
-        "(grpo-plan temperature).",
+        expected="Cannot tell: a log of one temperature says nothing of another. Compare two pilots of the same "
+        "prompts (grpo-plan temperature).",
         price="Two pilots of the same prompts; a higher temperature usually costs pass rate.",
         numbers={"dead": None},
     )  # fmt: skip
@@ -98,18 +98,19 @@ def other_temperature(case: Case) -> Remedy:
 def use_dead_groups(case: Case) -> Remedy:
     """Advantages that dead groups have too: every rollout counts, as signal or as noise (theory.md, eq. 68)."""
     dead = case.now.dead
-    now = None if dead is None else Expected(
-        value=None if dead.value is None else 1.0 - dead.value, low=1.0 - dead.high, high=1.0 - dead.low, level=dead.level
-    )  # fmt: skip
+    now = None
+    if dead is not None:
+        value = None if dead.value is None else 1.0 - dead.value
+        now = Expected(value=value, low=1.0 - dead.high, high=1.0 - dead.low, level=dead.level)
     before = "an unknown share" if now is None else share(now)
     return Remedy(
         action="Use advantages that dead groups have too, such as A = 2r - 1; only after a short trial.",
         expected=f"All rollouts have an advantage (share 1.0 instead of {before}): all-fail groups push away from what "
         "they wrote, all-pass groups towards it. By itself a dead group adds noise and no contrast between its "
         "rollouts. The gain is unknown here.",
-        price="More noise: measured on hard prompts, its step had 161 of noise to signal against 15 for centred advantages, "
-        "and training lost clearly. Nie et al. (2026, arXiv 2605.07689) report gains of their own. No dead group "
-        "can be skipped in the backward pass.",
+        price="More noise: measured on hard prompts, its step had a noise to signal of 161 against 15 of centred "
+        "advantages, and training lost clearly. Nie et al. (2026, arXiv 2605.07689) report gains of their own. No dead "
+        "group can be skipped in the backward pass.",
         numbers={
             "rollouts_with_advantage": 1.0,
             **{f"{name}_now": x for name, x in numbers_of("rollouts_with_advantage", now).items()},

@@ -94,24 +94,16 @@ def _rollouts(
         missing["rollouts"] = GROUP_SIZE
         return None, None, None
     drawn = _drawn(facts, dead, steps)
-    ends = [(np.maximum(share, 0.0) - expected) * size for share in (dead.lower, dead.upper)]
-    low = (
-        max(float(np.sum(np.where(ends[0] > 0.0, drawn.low, drawn.high) * ends[0])), 0.0)
-        if _finite(ends[0], drawn)
-        else 0.0
-    )
+    least, most = ((np.clip(share, 0.0, 1.0) - expected) * size for share in (dead.lower, dead.upper))
     if not np.isfinite(drawn.high).all():
         missing["rollouts"] = REFILLED if dead.stage is Stage.BEFORE else PROMPTS
-        return None, low if expected == 0.0 else None, None
-    high = max(float(np.sum(np.where(ends[1] > 0.0, drawn.high, drawn.low) * ends[1])), 0.0)
+        return None, float(drawn.low @ least) if expected == 0.0 else None, None
+    low = max(float(np.sum(np.where(least > 0.0, drawn.low, drawn.high) * least)), 0.0)
+    high = max(float(np.sum(np.where(most > 0.0, drawn.high, drawn.low) * most)), 0.0)
     if dead.exact and drawn.known:
         return low, low, high
     missing["rollouts"] = BOUNDED if not dead.exact else REFILLED
     return None, low, high
-
-
-def _finite(excess: Floats, drawn: _Drawn) -> bool:
-    return bool(np.isfinite(drawn.high[excess < 0.0]).all())
 
 
 def _drawn(facts: Facts, dead: Measured, steps: Counts) -> _Drawn:
@@ -160,5 +152,5 @@ def _gpu_hours(facts: Facts, dead: Measured, steps: Counts, expected: float, mis
         return None
     if not timed.all():
         missing["gpu_hours"] = f"the times of {int((~timed).sum()):,} of {dead.rows:,} rows, which are left out"
-    share = dead.upper[timed] - expected
+    share = np.clip(dead.upper[timed], 0.0, 1.0) - expected
     return max(float(share @ (seconds[timed] * steps[timed])), 0.0) * gpus / SECONDS
