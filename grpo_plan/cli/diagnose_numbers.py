@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from grpo_plan.cli.numbers import rate
+from grpo_plan.cli.numbers import plural, rate
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Waste
 from grpo_plan.runs.shares import Part
 
 UNKNOWN = "not known"
+LIMITS = ("low", "high")
+AMOUNTS = {"gpu_hours": "GPU-hours", "usd": "USD", "rollouts": "rollouts"}
 Value = float | int | str | bool | None
 
 
@@ -36,20 +38,31 @@ def pairs(numbers: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
 
     >>> list(pairs({"late_mean": 0.5, "late_mean_low": 0.45, "late_mean_high": 0.55, "rows": 40}))
     [('late mean', '0.5 [0.45, 0.55]'), ('rows', '40')]
-    >>> list(pairs({"dead_low": 0.6, "dead_high": 0.8}))
-    [('dead', '[0.6, 0.8]')]
+    >>> list(pairs({"dead_low_at_8": 0.6, "dead_high_at_8": 0.8}))
+    [('dead at 8', '[0.6, 0.8]')]
     """
     done: set[str] = set()
     for name in numbers:
-        stem = name.removesuffix("_low").removesuffix("_high")
-        low, high = f"{stem}_low", f"{stem}_high"
         if name in done:
             continue
-        if low in numbers and high in numbers:
-            done |= {stem, low, high}
-            yield stem.replace("_", " "), _with_limits(numbers, stem, low, high)
+        tokens = name.split("_")
+        at = next((i for i, token in enumerate(tokens) if token in LIMITS and i > 0), None)
+        stem = tokens if at is None else [*tokens[:at], *tokens[at + 1 :]]
+        low, high = _limits_of(stem, at, numbers)
+        if low is None or high is None:
+            yield " ".join(tokens), shown(numbers[name])
         else:
-            yield name.replace("_", " "), shown(numbers[name])
+            done |= {"_".join(stem), low, high}
+            yield " ".join(stem), _with_limits(numbers, "_".join(stem), low, high)
+
+
+def _limits_of(stem: list[str], at: int | None, numbers: Mapping[str, Value]) -> tuple[str | None, str | None]:
+    """Names of the limits of a number: ``low`` and ``high`` at the same place in its name."""
+    for i in range(len(stem), 0, -1) if at is None else (at,):
+        low, high = ("_".join([*stem[:i], end, *stem[i:]]) for end in LIMITS)
+        if low in numbers and high in numbers:
+            return low, high
+    return None, None
 
 
 def _with_limits(numbers: Mapping[str, Value], stem: str, low: str, high: str) -> str:
@@ -94,25 +107,35 @@ def count_cell(part: Part) -> str:
 
 
 def waste_text(waste: Waste) -> str:
-    """What dead groups have cost."""
+    """What dead groups have cost.
+
+    >>> waste_text(Waste(rollouts=1200, rollouts_low=1100, rollouts_high=1300, gpu_hours=None, usd=None, steps=20,
+    ...                  missing={"gpu_hours": "give --gpus", "usd": "GPU-hours"}))
+    '1,200 [1,100, 1,300] rollouts in dead groups over 20 steps. GPU-hours and USD not known: give --gpus.'
+    """
     said = []
-    if waste.rollouts is not None:
-        limits = (
-            ""
-            if waste.rollouts_low is None or waste.rollouts_high is None
-            else f" [{_whole(waste.rollouts_low)}, {_whole(waste.rollouts_high)}]"
-        )
-        said.append(f"{_whole(waste.rollouts)}{limits} rollouts")
-    elif waste.rollouts_low is not None and waste.rollouts_high is not None:
-        said.append(f"{_whole(waste.rollouts_low)} to {_whole(waste.rollouts_high)} rollouts")
+    value, low, high = waste.rollouts, waste.rollouts_low, waste.rollouts_high
+    if value is not None:
+        same = low is None or high is None or (_whole(low) == _whole(value) == _whole(high))
+        said.append(f"{_whole(value)}{'' if same else f' [{_whole(low or 0.0)}, {_whole(high or 0.0)}]'} rollouts")
+    elif low is not None and high is not None:
+        said.append(f"{_whole(low)} to {_whole(high)} rollouts")
     if waste.gpu_hours is not None:
         said.append(f"up to {shown(waste.gpu_hours)} GPU-hours")
     if waste.usd is not None:
         said.append(f"up to ${waste.usd:,.2f}")
-    steps = f" over {waste.steps:,} steps" if waste.steps != 1 else " over 1 step"
-    text = f"{', '.join(said)} in dead groups{steps}." if said else ""
-    missing = " ".join(f"{name.replace('_', ' ')} {UNKNOWN}: {why.rstrip('.')}." for name, why in waste.missing.items())
-    return " ".join(part for part in (text, missing) if part) or f"{UNKNOWN}."
+    text = f"{', '.join(said)} in dead groups over {plural(waste.steps, 'step')}." if said else ""
+    return " ".join(part for part in (text, *_missing(waste.missing)) if part) or f"{UNKNOWN}."
+
+
+def _missing(missing: Mapping[str, str]) -> Iterator[str]:
+    """What each unknown amount needs; the price follows from the GPU-hours."""
+    follows = "usd" in missing and missing["usd"].startswith("GPU-hours")
+    for name, why in missing.items():
+        if name == "usd" and follows and "gpu_hours" in missing:
+            continue
+        both = " and USD" if name == "gpu_hours" and follows else ""
+        yield f"{AMOUNTS.get(name, name.replace('_', ' '))}{both} {UNKNOWN}: {why.rstrip('.')}."
 
 
 def _whole(value: float) -> str:

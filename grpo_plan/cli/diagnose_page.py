@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -20,7 +21,7 @@ from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part, Ver
 from grpo_plan.quantities import DEFINITIONS, Absent, Quantity, Stage
 from grpo_plan.runs.diagnosis import Diagnosis
 from grpo_plan.runs.expectation import Expected, ExpectedGroups
-from grpo_plan.runs.finding import Finding, Remedy
+from grpo_plan.runs.finding import Finding, Remedy, Severity, Skipped
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.shares import GroupShares, group_shares
 
@@ -30,6 +31,8 @@ ABOUT_GROUPS = (
 )  # fmt: skip
 SETTINGS = ("group_size", "prompts_per_step")  # said of the run
 MOST_NAMES = 12
+ROLLOUTS = "Rollouts would tell: "
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=\S)")
 ROWS = (
     ("mixed", "mixed", None),
     ("dead", "dead", "dead"),
@@ -56,17 +59,35 @@ def diagnosis_page(diagnosis: Diagnosis, *, extra: Sequence[Part] = (), unicode:
     parts += _groups(diagnosis)
     parts += _chart(diagnosis, unicode)
     parts += _findings(diagnosis.findings)
+    parts += _remedies(diagnosis.findings)
     parts += extra
     if diagnosis.clear:
         parts.append(Heading("Checked and clear"))
         parts += [Bullet(f"{clear.id}: {clear.because}") for clear in diagnosis.clear]
     if diagnosis.skipped:
         parts.append(Heading("Not checked, and what it needs"))
-        for needs, same in groupby(diagnosis.skipped, key=lambda s: s.needs):
-            parts.append(Bullet(f"{', '.join(s.id for s in same)}: {needs}"))
+        parts += [Bullet(text) for text in _needs(diagnosis.skipped)]
     parts.append(Heading("How the log was read"))
     parts += [Bullet(text) for text in _reading(diagnosis)]
     return parts
+
+
+def _needs(skipped: Sequence[Skipped]) -> Iterator[str]:
+    """What the checks need, those with the same need together; the advice that rollouts would tell stands once."""
+    own: dict[str, list[str]] = {}
+    shared: dict[str, list[str]] = {}
+    for check in skipped:
+        kept = []
+        for sentence in dict.fromkeys(_SENTENCE.split(check.needs.strip())):
+            if sentence.startswith(ROLLOUTS):
+                shared.setdefault(sentence.removeprefix(ROLLOUTS), []).append(check.id)
+            else:
+                kept.append(sentence)
+        own.setdefault(" ".join(kept) or "rollouts.", []).append(check.id)
+    for needs, ids in own.items():
+        yield f"{', '.join(ids)}: {needs}"
+    for how, ids in shared.items():
+        yield f"Rollouts would tell {', '.join(dict.fromkeys(ids))}: {how}"
 
 
 def run_span(diagnosis: Diagnosis) -> str:
@@ -206,14 +227,33 @@ def _detail(finding: Finding) -> Iterator[Part]:
     if finding.waste is not None:
         yield Line("Cost", waste_text(finding.waste), indent=2)
     yield Line("Do", finding.remedy, indent=2)
-    for i, remedy in enumerate(finding.remedies, 1):
-        yield Bullet(_remedy(remedy), mark=f"{i}.", indent=4)
-    rows = [
-        [f"{i}.", name, value] for i, remedy in enumerate(finding.remedies, 1) for name, value in pairs(remedy.numbers)
-    ]
-    if rows:
-        yield Grid(["", "number", "value"], rows)
+    if finding.remedies and finding.severity is Severity.INFO:
+        yield Line("More", f"{plural(len(finding.remedies), 'remedy', 'remedies')} with numbers in --json", indent=2)
     yield Line("Source", finding.reference, indent=2)
+
+
+def _remedies(findings: Sequence[Finding]) -> Iterator[Part]:
+    """What could be done about warnings and worse, each remedy once, and its numbers as a table."""
+    grave = [f for f in findings if f.severity is not Severity.INFO]
+    found: dict[str, tuple[Remedy, list[str]]] = {}
+    for finding in grave:
+        for remedy in finding.remedies:
+            found.setdefault(_remedy(remedy), (remedy, []))[1].append(finding.id)
+    if not found:
+        return
+    yield Heading("What could be done")
+    rows: list[list[str]] = []
+    told: set[tuple[str, str]] = set()
+    for i, (text, (remedy, ids)) in enumerate(found.items(), 1):
+        which = f" ({', '.join(ids)})" if len(grave) > 1 else ""
+        yield Bullet(f"{text}{which}", mark=f"{i}.")
+        for pair in pairs(remedy.numbers):
+            if pair not in told and pair[1] != UNKNOWN:
+                rows.append([f"{i}.", *pair])
+            told.add(pair)
+    if rows:
+        yield Heading("In numbers", part=True)
+        yield Grid(["", "number", "value"], rows)
 
 
 def _remedy(remedy: Remedy) -> str:

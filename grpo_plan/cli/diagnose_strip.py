@@ -37,7 +37,7 @@ def strip(series: Measured, planned: Expected | None = None, *, unicode: bool = 
     >>> from grpo_plan.quantities import Stage
     >>> s = Measured(name="dead_fraction", steps=np.arange(1, 17), values=np.linspace(0.0, 1.0, 16),
     ...              groups=np.full(16, 8), groups_known=True, stage=Stage.UNFILTERED, words="logged")
-    >>> print(*strip(s, unicode=False), sep="\\n")
+    >>> print(*strip(s, unicode=False), sep="\n")
     1.0 |             .:#
         |          .:####
         |       .:#######
@@ -73,7 +73,13 @@ def legend(series: Measured, planned: Expected | None = None, *, unicode: bool =
     """What the marks of the chart mean."""
     ink = UNICODE if unicode else ASCII
     each = rows_a_column(series)
-    said = ["each column is 1 row" if each == 1.0 else f"each column is about {each:.3g} rows"]
+    said = [
+        "each column is 1 row"
+        if each == 1.0
+        else f"each column is about {each:,.0f} rows"
+        if each >= 1.5
+        else "a column is 1 or 2 rows"
+    ]
     if not series.exact:
         said.append(f"{ink.between} is where it may lie")
     if planned is not None:

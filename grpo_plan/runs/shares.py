@@ -134,8 +134,9 @@ def _part(found: Measured | Absent, first: int, last: int, level: float) -> Part
         return Part(value=None, low=None, high=None, reason=f"{found.name}: no value in steps {first:,} to {last:,}.")
     low = share_over(_as_shares(rows.lower), rows.groups, level=level)
     high = low if rows.exact else share_over(_as_shares(rows.upper), rows.groups, level=level)
+    same = low.value is not None and high.value is not None and abs(high.value - low.value) <= ROUNDING
     return Part(
-        value=low.value if rows.exact else None, low=low.low, high=high.high, rows=rows.rows, groups=low.groups,
+        value=low.value if same else None, low=low.low, high=high.high, rows=rows.rows, groups=low.groups,
         groups_known=rows.groups_known, words=rows.words, stage=rows.stage,
     )  # fmt: skip
 
