@@ -73,13 +73,10 @@ def legend(series: Measured, planned: Expected | None = None, *, unicode: bool =
     """What the marks of the chart mean."""
     ink = UNICODE if unicode else ASCII
     each = rows_a_column(series)
-    said = [
-        "each column is 1 row"
-        if each == 1.0
-        else f"each column is about {each:,.0f} rows"
-        if each >= 1.5
-        else "a column is 1 or 2 rows"
-    ]
+    if each == 1.0:
+        said = ["each column is 1 row"]
+    else:
+        said = ["a column is 1 or 2 rows" if each < 2.0 else f"each column is about {each:,.0f} rows"]
     if not series.exact:
         said.append(f"{ink.between} is where it may lie")
     if planned is not None:
