@@ -235,18 +235,21 @@ def _detail(finding: Finding) -> Iterator[Part]:
 def _remedies(findings: Sequence[Finding]) -> Iterator[Part]:
     """What could be done about warnings and worse, each remedy once, and its numbers as a table."""
     grave = [f for f in findings if f.severity is not Severity.INFO]
-    found: dict[str, tuple[Remedy, list[str]]] = {}
+    found: dict[tuple[str, ...], tuple[Remedy, list[str]]] = {}
     for finding in grave:
         for remedy in finding.remedies:
-            found.setdefault(_remedy(remedy), (remedy, []))[1].append(finding.id)
+            found.setdefault((remedy.action, remedy.expected, remedy.price), (remedy, []))[1].append(finding.id)
     if not found:
         return
     yield Heading("What could be done")
     rows: list[list[str]] = []
     told: set[tuple[str, str]] = set()
-    for i, (text, (remedy, ids)) in enumerate(found.items(), 1):
-        which = f" ({', '.join(ids)})" if len(grave) > 1 else ""
-        yield Bullet(f"{text}{which}", mark=f"{i}.")
+    for i, (remedy, ids) in enumerate(found.values(), 1):
+        yield Bullet(remedy.action, mark=f"{i}.")
+        yield Line("Expected", remedy.expected, indent=5)
+        yield Line("Price", remedy.price, indent=5)
+        if len(grave) > 1:
+            yield Line("For", ", ".join(ids), indent=5)
         for pair in pairs(remedy.numbers):
             if pair not in told and pair[1] != UNKNOWN:
                 rows.append([f"{i}.", *pair])
@@ -254,11 +257,6 @@ def _remedies(findings: Sequence[Finding]) -> Iterator[Part]:
     if rows:
         yield Heading("In numbers", part=True)
         yield Grid(["", "number", "value"], rows)
-
-
-def _remedy(remedy: Remedy) -> str:
-    said = [remedy.action, f"Expected: {remedy.expected}", f"Price: {remedy.price}"]
-    return " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in said)
 
 
 def _reading(diagnosis: Diagnosis) -> Iterator[str]:

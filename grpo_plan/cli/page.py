@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LABEL = 9
+NESTED = 4  # a line indented more than this belongs to a point of a list
 MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*[]|"} | {"<": "&lt;", ">": "&gt;", "#": "\\#"})
 CELL = str.maketrans({c: f"\\{c}" for c in "\\`*|"} | {"<": "&lt;", ">": "&gt;"})
 
@@ -150,4 +151,4 @@ def _markdown(part: Part) -> list[str]:
     label = one_line(part.label).strip().translate(MARKDOWN)
     if part.strong:
         return [f"**{label}: {text}**", ""]
-    return [f"- **{label}:** {text}"]
+    return [f"{'   ' if part.indent > NESTED else ''}- **{label}:** {text}"]
