@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,9 @@ def plot_dead_against_plan(run: Diagnosis | Facts, ax: Axes | None = None) -> Ax
     facts, axes = _facts(run), _axes(ax)
     axes.set_title("Dead groups against the plan" if facts.planned else "Dead groups")
     dead = facts.dead
-    axes.set_ylim(0.0, 1.0)
     if isinstance(dead, Absent):
         return _nothing(axes, dead.reason)
+    axes.set_ylim(-0.02, 1.02)
     planned = facts.planned
     if planned is not None:
         d = planned.dead
@@ -126,15 +127,11 @@ def plot_dead_against_plan(run: Diagnosis | Facts, ax: Axes | None = None) -> Ax
         if d.value is not None:
             axes.axhline(d.value, color=ORANGE, linewidth=1.2, linestyle="--")
     _draw_rows(axes, dead.steps.astype(np.float64), dead.lower, dead.upper, exact=dead.exact)
-    ends, value, low, high, size = _moving(dead, facts.settings.level)
-    axes.fill_between(ends, low, high, color=BLUE, alpha=0.25, linewidth=0)
-    label = f"mean of {size} rows, {100 * facts.settings.level:.6g}% limits"
-    middle = value if dead.exact else np.full(ends.size, np.nan)
-    axes.plot(ends, middle, color=BLUE, linewidth=1.6, label=label)
+    _draw_moving(axes, dead, facts.settings.level, lambda share: share)
     found = run.finding("DEAD_ABOVE_PLAN") if isinstance(run, Diagnosis) else None
     if found is not None and found.onset_step is not None:
         axes.axvline(
-            found.onset_step, color=INK, linewidth=1.0, linestyle=":", label=f"above from {found.onset_step:,}"
+            found.onset_step, color=INK, linewidth=1.0, linestyle=":", label=f"above the plan from {found.onset_step:,}"
         )
     axes.set_xlabel("training step")
     axes.set_ylabel(f"dead fraction{FILTERED if dead.stage is Stage.AFTER else ''}")
@@ -163,15 +160,11 @@ def plot_effective_batch_over_steps(run: Diagnosis | Facts, ax: Axes | None = No
         _draw_planned(axes, planned, groups)
     x = dead.steps.astype(np.float64)
     _draw_rows(axes, x, scale * (1.0 - dead.upper), scale * (1.0 - dead.lower), exact=dead.exact)
-    ends, value, low, high, size = _moving(dead, facts.settings.level)
-    axes.fill_between(ends, scale * (1.0 - high), scale * (1.0 - low), color=BLUE, alpha=0.25, linewidth=0)
-    middle = value if dead.exact else np.full(ends.size, np.nan)
-    label = f"mean of {size} rows, {100 * facts.settings.level:.6g}% limits"
-    axes.plot(ends, scale * (1.0 - middle), color=BLUE, linewidth=1.6, label=label)
+    _draw_moving(axes, dead, facts.settings.level, lambda share: scale * (1.0 - share))
     if groups is not None:
         axes.axhline(groups, color=GREY, linestyle=":", linewidth=1.2, label="prompts a step")
     averaged = f", mean over {facts.steps_per_row}" if facts.steps_per_row > 1 else ""
-    axes.set_ylim(0.0, 1.05 * scale)
+    axes.set_ylim(-0.02 * scale, 1.05 * scale)
     axes.set_xlabel("training step")
     axes.set_ylabel("mixed share (prompts per step not known)" if groups is None else f"mixed groups a step{averaged}")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
@@ -213,11 +206,24 @@ def _facts(run: Any) -> Facts:
 
 
 def _draw_rows(axes: Axes, x: Floats, low: Floats, high: Floats, *, exact: bool) -> None:
-    """Each row: a point, or a line over its range."""
+    """Each row: a point, or its range."""
     if exact:
         axes.plot(x, low, ".", color=GREY, markersize=2.5, alpha=0.6, label="rows")
+    elif x.size == 1:
+        axes.vlines(x, low, high, color=GREY, linewidth=2.0, alpha=0.6, label="rows: range")
     else:
-        axes.vlines(x, low, high, color=GREY, linewidth=0.8, alpha=0.6, label="rows: range")
+        axes.fill_between(x, low, high, step="mid", color=GREY, alpha=0.35, linewidth=0, label="rows: range")
+
+
+def _draw_moving(axes: Axes, series: Measured, level: float, scaled: Callable[[Floats], Floats]) -> None:
+    """Mean of a moving window with its limits; limits alone where a share is only bounded."""
+    ends, value, low, high, size = _moving(series, level)
+    limits = f"{100 * level:.6g}% limits"
+    of = "1 row" if size == 1 else f"{size} rows"
+    label = None if series.exact else f"{limits} over {of}"
+    axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=0.25, linewidth=0, label=label)
+    if series.exact:
+        axes.plot(ends, scaled(value), color=BLUE, linewidth=1.6, label=f"mean of {of}, {limits}")
 
 
 def _moving(series: Measured, level: float) -> tuple[Floats, Floats, Floats, Floats, int]:

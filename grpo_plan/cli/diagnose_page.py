@@ -213,7 +213,8 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Part]:
         return
     counts = ((severity, len(list(same))) for severity, same in groupby(findings, key=lambda f: f.severity.value))
     words = {"critical": "critical", "warning": "warning", "info": "for information"}
-    yield Heading(f"Findings: {', '.join(f'{count} {words[severity]}' for severity, count in counts)}")
+    said = (f"{count} {words[s]}{'s' if s == 'warning' and count > 1 else ''}" for s, count in counts)
+    yield Heading(f"Findings: {', '.join(said)}")
     for finding in findings:
         since = "" if finding.onset_step is None else f", since step {finding.onset_step:,}"
         yield Heading(f"{finding.severity.value.upper()}  {finding.id}{since}", part=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LABEL = 9
 NESTED = 4  # a line indented more than this belongs to a point of a list
-MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*[]|"} | {"<": "&lt;", ">": "&gt;", "#": "\\#"})
+MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*[|"} | {"<": "&lt;", ">": "&gt;", "#": "\\#"})
 CELL = str.maketrans({c: f"\\{c}" for c in "\\`*|"} | {"<": "&lt;", ">": "&gt;"})
 
 
