@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from grpo_plan.cli.common import percent
@@ -32,6 +33,13 @@ ABOUT_GROUPS = (
 SETTINGS = ("group_size", "prompts_per_step")  # said of the run
 MOST_NAMES = 12
 ROLLOUTS = "Rollouts would tell: "
+_OPTIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r" \(Settings\.\w+\)| \(\w+ of Settings\)| \(\w+= of read_run\)"), ""),
+    (re.compile(r"(\w+)(?: of Settings|= of read_run)"), lambda found: f"--{found[1].replace('_', '-')}"),
+    (re.compile(r"Settings\.(\w+)"), lambda found: f"--{found[1].replace('_', '-')}"),
+    (re.compile(r"The setting (\w+) settles it"), r"--config \1=VALUE settles it"),
+    (re.compile(r"--reward-column"), "--reward"),
+)
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=\S)")
 ROWS = (
     ("mixed", "mixed", None),
@@ -69,7 +77,20 @@ def diagnosis_page(diagnosis: Diagnosis, *, extra: Sequence[Part] = (), unicode:
         parts += [Bullet(text) for text in _needs(diagnosis.skipped)]
     parts.append(Heading("How the log was read"))
     parts += [Bullet(text) for text in _reading(diagnosis)]
-    return parts
+    return [p if isinstance(p, Grid | Verbatim) else replace(p, text=in_options(p.text)) for p in parts]
+
+
+def in_options(text: str) -> str:
+    """What a message asks for by the names of the library, by those of the command line.
+
+    >>> in_options("Say what passes with pass_threshold= of read_run.")
+    'Say what passes with --pass-threshold.'
+    >>> in_options("the settings (beta), or kl_coefficient of Settings; give --gpus (Settings.gpus)")
+    'the settings (beta), or --kl-coefficient; give --gpus'
+    """
+    for pattern, instead in _OPTIONS:
+        text = pattern.sub(instead, text)
+    return text
 
 
 def _needs(skipped: Sequence[Skipped]) -> Iterator[str]:
@@ -255,7 +276,7 @@ def _remedies(findings: Sequence[Finding]) -> Iterator[Part]:
             if pair not in told and pair[1] != UNKNOWN:
                 rows.append([f"{i}.", *pair])
             told.add(pair)
-    if rows:
+    if len(rows) > 1:
         yield Heading("In numbers", part=True)
         yield Grid(["", "number", "value"], rows)
 
