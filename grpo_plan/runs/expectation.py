@@ -43,7 +43,7 @@ class Expected:
 
         >>> share = Expected(value=0.5, low=0.45, high=0.55, level=0.95)
         >>> round(share.upper(0.025), 4), round(share.upper(0.001), 4)
-        (0.55, 0.5783)
+        (0.55, 0.5784)
         """
         middle = 0.5 * (self.low + self.high) if self.value is None else self.value
         if not 0.0 < middle <= self.high < 1.0:
