@@ -158,7 +158,7 @@ def _groups(diagnosis: Diagnosis) -> Iterator[Part]:
         yield Paragraph(f"{UNKNOWN.capitalize()}. {windows[-1].dead.reason}")
         return
     planned = diagnosis.facts.planned
-    columns = ["share of groups", *(_window(w) for w in windows), *(["plan"] if planned else [])]
+    columns = ["groups", *(_window(w) for w in windows), *(["plan"] if planned else [])]
     rows = []
     for name, attribute, expected in ROWS:
         found = [getattr(w, attribute) for w in windows]

@@ -52,7 +52,7 @@ class GroupShares:
     """The groups of some rows in a row.
 
     Attributes:
-        name: ``early``, ``late``, or ``all`` where a log is too short for both.
+        name: ``early``, ``late``, or ``all``.
         first_step: First training step.
         last_step: Last training step.
         level: Confidence level of all limits.
@@ -77,7 +77,7 @@ class GroupShares:
 
 
 def group_shares(facts: Facts) -> tuple[GroupShares, ...]:
-    """Early and late shares, by the windows of the published rule; one for all rows where these would overlap.
+    """Early and late shares, by the windows of the published rule; all rows and late ones where these would overlap.
 
     Limits are those of theory.md, eq. 84; of a share that is only bounded they hold the bounds.
 
@@ -85,7 +85,7 @@ def group_shares(facts: Facts) -> tuple[GroupShares, ...]:
         facts: The run.
 
     Returns:
-        Early and late, or all; nothing where the log has no rows.
+        Early and late; or all and late; or all alone, where the log is no longer than a window; nothing without rows.
 
     >>> from grpo_plan.run_log import RunLog
     >>> run = RunLog(steps=np.arange(40), format="table", source="log", tool="trl",
@@ -101,12 +101,13 @@ def group_shares(facts: Facts) -> tuple[GroupShares, ...]:
     if not steps.size:
         return ()
     window = max(facts.settings.late_rows, int(facts.settings.late_share * steps.size))
+    whole = _shares(facts, "all", int(steps[0]), int(steps[-1]))
+    if steps.size <= window:
+        return (whole,)
+    late = _shares(facts, "late", int(steps[-window]), int(steps[-1]))
     if steps.size < 2 * window:
-        return (_shares(facts, "all", int(steps[0]), int(steps[-1])),)
-    return (
-        _shares(facts, "early", int(steps[0]), int(steps[window - 1])),
-        _shares(facts, "late", int(steps[-window]), int(steps[-1])),
-    )
+        return whole, late
+    return _shares(facts, "early", int(steps[0]), int(steps[window - 1])), late
 
 
 def _shares(facts: Facts, name: str, first: int, last: int) -> GroupShares:
