@@ -36,11 +36,6 @@ def composed(fail: Any, passes: Any, *, group_size: int = 8, reward: Any = None,
     return run_of("tinker", columns, group_size=group_size, **more)
 
 
-def drawn(rng: np.random.Generator, share: Any, groups: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Shares of groups as a log would show them, for the shares that they are drawn with."""
-    return rng.binomial(groups, np.clip(share, 0.0, 1.0)) / groups
-
-
 def plan_body(
     group_size: int = 8,
     dead: tuple[float, float, float] = (0.5, 0.45, 0.55),

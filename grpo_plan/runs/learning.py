@@ -10,8 +10,8 @@ from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.trend import Trend, trend
 
-FLAT = 0.03  # a pass rate that surely moved by less than this has not moved
-TREND_LEVEL = 0.99
+FLAT = 0.05  # a pass rate that surely moved by less than this has not moved
+TREND_LEVEL, FLAT_LEVEL = 0.99, 0.95
 
 
 class Learning(StrEnum):
@@ -47,7 +47,7 @@ class LearningCurve:
 
 
 def learning_curve(facts: Facts) -> LearningCurve:
-    """The trend over the whole run, at 99 % confidence."""
+    """The trend over the whole run: it moved at 99 % confidence, it did not by more than 0.05 at 95 %, or neither."""
     series = facts.pass_rate if isinstance(facts.pass_rate, Measured) else facts.reward
     if isinstance(series, Absent):
         return LearningCurve(learning=Learning.UNKNOWN, trend=None, series=None, says="the mean reward is not logged")
@@ -61,9 +61,17 @@ def learning_curve(facts: Facts) -> LearningCurve:
         kind, how = Learning.IMPROVING, "improving"
     elif found.falling:
         kind, how = Learning.FALLING, "falling"
-    elif found.scale == "logit" and -FLAT < found.low and found.high < FLAT:
+    elif _flat(series):
         kind, how = Learning.FLAT, "flat"
     else:
         kind, how = Learning.UNCLEAR, "no clear trend"
     says = f"{moved} ({how}: change {found.low:+.3f} to {found.high:+.3f})"
     return LearningCurve(learning=kind, trend=found, series=series, says=says)
+
+
+def _flat(series: Measured) -> bool:
+    """Whether a pass rate surely moved by less than 0.05."""
+    found = trend(series.steps, series.values, level=FLAT_LEVEL)
+    if found.scale != "logit" or found.low is None or found.high is None:
+        return False
+    return -FLAT < found.low and found.high < FLAT

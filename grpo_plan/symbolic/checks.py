@@ -17,7 +17,7 @@ def tested_limit(share: Any, high: Any, ratio: Any) -> Expr:
     """
     p, h, r = exact(share), exact(high), exact(ratio)
     odds = p / (1 - p) * ((h / (1 - h)) / (p / (1 - p))) ** sp.Max(r, 0)
-    return sp.simplify(odds / (1 + odds))
+    return odds / (1 + odds)
 
 
 def dead_from_spread(group_std: Any, group_size: int) -> tuple[Expr, Expr]:
