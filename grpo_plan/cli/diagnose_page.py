@@ -157,12 +157,12 @@ def _groups(diagnosis: Diagnosis) -> Iterator[Part]:
     if not any(w.dead.known for w in windows):
         yield Paragraph(f"{UNKNOWN.capitalize()}. {windows[-1].dead.reason}")
         return
-    planned = diagnosis.facts.planned
+    planned, binary = diagnosis.facts.planned, diagnosis.facts.rewards.binary
     columns = ["groups", *(_window(w) for w in windows), *(["plan"] if planned else [])]
     rows = []
     for name, attribute, expected in ROWS:
         found = [getattr(w, attribute) for w in windows]
-        if attribute == "other_dead" and not any(part.known for part in found):
+        if attribute == "other_dead" and not any(part.known and (part.value or not binary) for part in found):
             continue
         cells = [share_cell(part) for part in found]
         rows.append([name, *cells, *([_planned_cell(planned, attribute, expected)] if planned else [])])

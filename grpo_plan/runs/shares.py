@@ -151,9 +151,9 @@ def _complement(dead: Part) -> Part:
 
 def _other(facts: Facts, first: int, last: int, level: float) -> Part:
     """Dead groups that neither all pass nor all fail."""
-    if facts.rewards.binary and isinstance(facts.dead, Measured):
-        return Part(value=None, low=None, high=None, reason="Rewards are 0 or 1: dead groups all pass or all fail.")
     other = other_dead(facts)
+    if isinstance(other, Absent) and facts.rewards.binary and isinstance(facts.dead, Measured):
+        return Part(value=None, low=None, high=None, reason="Rewards are 0 or 1: dead groups all pass or all fail.")
     return _part(other, first, last, level)
 
 
