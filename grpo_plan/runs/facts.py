@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage
+from grpo_plan.quantities import DEFINITIONS, Absent, Cause, Quantity, RunView, Stage
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.bounds import SLACK, dead_bounds_from_batches, dead_bounds_from_spread
 from grpo_plan.runs.composition import composition_bounds
@@ -132,6 +132,12 @@ class Facts:
             return Absent(
                 name=name, cause=Cause.NOT_LOGGED, reason=f"{name}: no step has a value.", metrics=found.metrics
             )
+        off = at & ((found.values < -SLACK) | (found.values > 1.0 + SLACK))
+        if DEFINITIONS[name].unit == "fraction" and off.any():
+            first, logged = int(np.argmax(off)), ", ".join(found.metrics) or name
+            reason = f"{name}: {logged} is {found.values[first]:g} at step {self.run.steps[first]:,}, and a share lies "
+            reason += "between 0 and 1. Log it as a share."
+            return Absent(name=name, cause=Cause.MEANING_UNKNOWN, reason=reason, metrics=found.metrics)
         groups, known = self._groups_behind(found, at)
         words = ", ".join(found.metrics) if found.metrics else "counted from the rollouts"
         return Measured(
