@@ -215,6 +215,15 @@ def test_prompts_easier_than_the_pilot_from_the_start_are_a_warning() -> None:
     assert "from the start" in found.says
 
 
+def test_improving_does_not_excuse_what_was_above_the_plan_from_the_start() -> None:
+    fail, passes = np.linspace(0.10, 0.05, 200), np.linspace(0.60, 0.75, 200)
+    found = diagnose(planned_run(21, fail, passes), expectation())
+    assert found.facts.run.steps.size == 200
+    above = found.finding("DEAD_ABOVE_PLAN")
+    assert above is not None
+    assert (above.severity, "from the start" in above.says) == (Severity.WARNING, True)
+
+
 def test_a_plan_for_other_group_sizes_is_not_compared() -> None:
     found = diagnose(planned_run(6, 0.6, 0.2, group_size=4), expectation())
     assert "--group-size" in skipped(found)["DEAD_ABOVE_PLAN"]

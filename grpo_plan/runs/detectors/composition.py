@@ -25,7 +25,7 @@ MANY_FAIL, MANY_PASS = 0.5, 0.4  # shares of all groups from which a check speak
 FEW_MIXED, HARDLY_MIXED = 0.10, 0.05
 THIRDS = 3
 ROWS_TO_TURN = 9
-MOVED = 0.05
+MOVED = 0.02  # of both shares, at 99 % confidence, before a composition is said to be turning
 REFERENCE = (
     "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
 )
