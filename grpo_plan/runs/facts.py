@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage
+from grpo_plan.quantities import DEFINITIONS, Absent, Cause, Quantity, RunView, Stage
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.bounds import SLACK, dead_bounds_from_batches, dead_bounds_from_spread
 from grpo_plan.runs.composition import composition_bounds
@@ -132,6 +132,12 @@ class Facts:
             return Absent(
                 name=name, cause=Cause.NOT_LOGGED, reason=f"{name}: no step has a value.", metrics=found.metrics
             )
+        off = at & ((found.values < -SLACK) | (found.values > 1.0 + SLACK))
+        if DEFINITIONS[name].unit == "fraction" and off.any():
+            first, logged = int(np.argmax(off)), ", ".join(found.metrics) or name
+            reason = f"{name}: {logged} is {found.values[first]:g} at step {self.run.steps[first]:,}, and a share lies "
+            reason += "between 0 and 1. Log it as a share."
+            return Absent(name=name, cause=Cause.MEANING_UNKNOWN, reason=reason, metrics=found.metrics)
         groups, known = self._groups_behind(found, at)
         words = ", ".join(found.metrics) if found.metrics else "counted from the rollouts"
         return Measured(
@@ -165,7 +171,9 @@ class Facts:
             return self._no_part(found)
         filtered = {Stage.BEFORE, Stage.AFTER}
         if mean.stage is not dead.stage and (mean.stage in filtered or dead.stage in filtered):
-            return found
+            reason = f"{_words(name)}: it is not logged, and the mean reward is of other groups than the dead fraction "
+            reason += f"({mean.stage.value}, {dead.stage.value}). Dump rollouts, or log it."
+            return Absent(name=name, cause=found.cause, reason=reason, metrics=found.metrics)
         steps, a, b = np.intersect1d(dead.steps, mean.steps, assume_unique=True, return_indices=True)
         if not steps.size:
             return found
@@ -186,14 +194,13 @@ class Facts:
 
     def _no_part(self, found: Absent) -> Absent:
         """Why all-pass and all-fail groups cannot be told apart."""
-        name = found.name.removesuffix("_fraction").replace("_", "-")
         if isinstance(self.dead, Measured) and isinstance(self.reward, Measured):
             more = f"the mean reward would bound them if rewards were 0 and 1 ({self.rewards.because})"
         elif isinstance(self.dead, Measured):
             more = "the mean reward beside the dead fraction would bound them"
         else:
             more = "neither is the dead fraction"
-        reason = f"the share of {name} groups: it is not logged, and {more}. Dump rollouts, or log it."
+        reason = f"{_words(found.name)}: it is not logged, and {more}. Dump rollouts, or log it."
         return Absent(name=found.name, cause=found.cause, reason=reason, metrics=found.metrics)
 
     def _dead_bounds(self, found: Absent) -> Measured | None:
@@ -231,6 +238,10 @@ class Facts:
             groups_known=self.prompts_per_step is not None and self.steps_per_row == 1,
             stage=stage, words=f"bounded by {', '.join(w for w in words if w)}", low=low, high=high,
         )  # fmt: skip
+
+
+def _words(name: str) -> str:
+    return f"the share of {name.removesuffix('_fraction').replace('_', '-')} groups"
 
 
 def is_counted(found: Measured | Absent) -> bool:

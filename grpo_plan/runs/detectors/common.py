@@ -107,6 +107,6 @@ def evidence_of(name: str, share: SeenShare | Share) -> dict[str, float | int | 
 
 def too_little(id: str, name: str, share: SeenShare, window: Measured) -> Skipped:
     """A check that neither says yes nor no: the log is too short, or only bounds the share."""
-    if share.value is None:
+    if share.value is None and share.wide:
         return Skipped(id=id, needs=f"{name}; the log only bounds it: {in_words(share)} ({window.words}).")
     return Skipped(id=id, needs=f"more groups: {name} is {in_words(share)} in {window.span}.")
