@@ -176,6 +176,9 @@ def test_a_jump_late_in_a_short_run_is_seen_by_thirds() -> None:
     change = changed(x, 64)
     assert change.p_value is not None
     assert change.p_value < 0.001
+    straight = changed(0.5 + 0.002 * np.arange(20) + 1e-4 * (np.arange(20) % 2))
+    assert straight.low is not None
+    assert straight.low > 0.02
 
 
 def test_correlation_has_its_bias_put_back() -> None:
@@ -205,7 +208,7 @@ def test_false_alarms_of_counts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "rho", "most"), [(8, 0.0, 0.06), (60, 0.5, 0.08), (200, 0.8, 0.09), (30, 0.8, 0.2)])
+@pytest.mark.parametrize(("rows", "rho", "most"), [(8, 0.0, 0.06), (60, 0.5, 0.08), (200, 0.8, 0.09), (30, 0.8, 0.25)])
 def test_false_alarms_as_stated(rows: int, rho: float, most: float) -> None:
     """600 series each, both tests: the rates that eq. 89 states, and 2 standard errors."""
     found = alarms(np.random.default_rng(rows), rows, rho, 600)

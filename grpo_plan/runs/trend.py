@@ -18,6 +18,7 @@ Scale = Literal["logit", "linear"]
 LEAST_ROWS = 8
 FEWEST, MOST = 3, 8  # waves that the noise is measured by
 MOST_OF_THIRD = 4
+SMALLEST_WAVE = 0.1  # part of the largest below which a wave is taken to lie in what is kept
 WIDEST = 20.0  # standard deviation of the prior of the change in logits from the first row to the last
 ITERATIONS = 60
 MOST_LASTING = 0.95  # correlation of neighbouring rows beyond which noise and trend are one
@@ -277,29 +278,41 @@ def _noise(values: Floats, root: Floats, time: Floats) -> tuple[float, int]:
         time: When, shape (S,).
     """
     order = np.argsort(time, kind="stable")
-    halves = np.arange(2, int(np.clip(values.size // 4, FEWEST, MOST)) + 2)
-    kept = np.column_stack([root, root * time])
-    heights, rest = _waves(values[order], root[order], kept[order], halves)
-    return float(heights @ heights) / halves.size * _slowness(correlation(rest, 2), halves, values.size), halves.size
+    rows = values.size
+    halves = np.arange(2, int(np.clip(rows // 4, FEWEST, MOST)) + 2)
+    root = root[order]
+    kept = np.column_stack([root, root * time[order]])
+    square, waves, rest = _waves(values[order], kept, root[:, None] * _cosines(rows, halves))
+    return square * _slowness(correlation(rest, 2), halves, rows), waves
 
 
 def _noise_of_thirds(values: Floats, root: Floats, third: int) -> tuple[float, int]:
-    """The same from within the first and the last third, whatever happens between them."""
+    """The same within the first and the last third, whatever happens between them; a slope may be common to both."""
     halves = np.arange(1, min(third - 1, MOST_OF_THIRD) + 1)
-    parts = slice(0, third), slice(values.size - third, values.size)
-    (first, before), (last, after) = (_waves(values[p], root[p], root[p][:, None], halves) for p in parts)
-    lasting = correlation(np.concatenate([before, [0.0], after]), len(parts))
-    variance = float(first @ first + last @ last) / (2 * halves.size)
-    return variance * _slowness(lasting, halves * values.size / third, values.size), 2 * halves.size
+    parts = [values[:third], values[values.size - third :]]
+    roots = np.concatenate([root[:third], root[values.size - third :]])[:, None]
+    level = np.kron(np.eye(2), np.ones((third, 1)))
+    slope = np.tile(np.linspace(-0.5, 0.5, third), 2)[:, None]
+    waves = np.kron(np.eye(2), _cosines(third, halves))
+    kept = np.column_stack([level, slope]) if third > FEWEST else level
+    square, told, rest = _waves(np.concatenate(parts), roots * kept, roots * waves)
+    lasting = correlation(np.insert(rest, third, 0.0), kept.shape[1])
+    return square * _slowness(lasting, halves * values.size / third, values.size), told
 
 
-def _waves(values: Floats, root: Floats, kept: Floats, halves: Ints) -> tuple[Floats, Floats]:
-    """Coordinates along waves orthogonal to the columns kept, and what is left of the values without these columns."""
-    phase = np.pi * (np.arange(values.size) + 0.5) / values.size
-    basis, _ = np.linalg.qr(np.column_stack([kept, root[:, None] * np.cos(phase[:, None] * halves)]))
-    columns = kept.shape[1]
-    flat = basis[:, :columns]
-    return basis[:, columns:].T @ values, values - flat @ (flat.T @ values)
+def _cosines(rows: int, halves: Ints) -> Floats:
+    """Half waves over so many rows, shape (rows, waves)."""
+    return np.cos(np.pi * (np.arange(rows)[:, None] + 0.5) / rows * halves)
+
+
+def _waves(values: Floats, kept: Floats, waves: Floats) -> tuple[float, int, Floats]:
+    """Mean square along waves made orthogonal to the columns kept, how many are left, and the values without these."""
+    flat, _ = np.linalg.qr(kept)
+    rest = values - flat @ (flat.T @ values)
+    basis, singular, _ = np.linalg.svd(waves - flat @ (flat.T @ waves), full_matrices=False)
+    basis = basis[:, singular > SMALLEST_WAVE * singular[0]]
+    heights = basis.T @ rest
+    return float(heights @ heights) / basis.shape[1], basis.shape[1], rest
 
 
 def _slowness(lasting: float, halves: Floats | Ints, rows: int) -> float:
