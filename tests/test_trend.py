@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from grpo_plan import symbolic
 from grpo_plan.errors import DomainError
-from grpo_plan.runs import trend as module
-from grpo_plan.runs.trend import TrendStatus, changed, correlation, trend
+from grpo_plan.runs.lasting import correlation
+from grpo_plan.runs.trend import TrendStatus, changed, trend
 
 
 def lasting(rng: np.random.Generator, rows: int, correlation: float) -> np.ndarray:
@@ -236,4 +236,4 @@ def test_unbounded_rewards_are_fitted_in_values() -> None:
     line = trend(np.arange(50), y)
     assert line.scale == "linear"
     assert line.difference == pytest.approx(0.05 * 49, abs=0.3)
-    assert module.trend(np.arange(50), -y).falling
+    assert trend(np.arange(50), -y).falling

@@ -7,21 +7,17 @@ from enum import Enum
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
+from grpo_plan.runs.lasting import line_noise, thirds_noise
 from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares
 
-Ints = NDArray[np.int64]
 Scale = Literal["logit", "linear"]
 LEAST_ROWS = 8
-FEWEST, MOST = 3, 8  # waves that the noise is measured by
-MOST_OF_THIRD = 4
-SMALLEST_WAVE = 0.1  # part of the largest below which a wave is taken to lie in what is kept
 WIDEST = 20.0  # standard deviation of the prior of the change in logits from the first row to the last
 ITERATIONS = 60
-MOST_LASTING = 0.95  # correlation of neighbouring rows beyond which noise and trend are one
 STEEPEST = 30.0  # logits beyond which nothing changes
 
 
@@ -167,7 +163,7 @@ def trend(
         noise = np.sqrt(n) * (y - height - tilt * time)
     middle = float(weight @ time / weight.sum())
     spread = float(weight @ (time - middle) ** 2)
-    variance, waves = _noise(noise, np.sqrt(weight), time)
+    variance, waves = line_noise(noise, np.sqrt(weight), time)
     error = float(np.sqrt(max(variance, floor) / spread))
     at_middle = height + tilt * middle
     begin, finish = float(time[0]) - middle, float(time[-1]) - middle
@@ -227,7 +223,7 @@ def changed(values: ArrayLike, groups: ArrayLike | None = None, *, level: float 
     contrast = np.zeros(y.size)
     contrast[:third] = -n[:third] / n[:third].sum()
     contrast[-third:] = n[-third:] / n[-third:].sum()
-    variance, waves = _noise_of_thirds(np.sqrt(n) * y, np.sqrt(n), third)
+    variance, waves = thirds_noise(np.sqrt(n) * y, np.sqrt(n), third)
     floor = 0.0
     if groups is not None and y.min() >= 0.0 and y.max() <= 1.0:
         floor = float(n @ y / n.sum()) * (1.0 - float(n @ y / n.sum()))
@@ -267,65 +263,6 @@ def _logit_line(time: Floats, y: Floats, n: Floats) -> tuple[float, float, Float
             break
     mu = _expit(design @ line)
     return float(line[0]), float(line[1]), np.maximum(n * mu * (1.0 - mu), 1e-12)
-
-
-def _noise(values: Floats, root: Floats, time: Floats) -> tuple[float, int]:
-    """Variance of the noise at the speed of a line, and the number of waves that tell it (theory.md, eq. 89).
-
-    Args:
-        values: Residuals of a line, in units of their standard deviation, shape (S,).
-        root: Roots of the weights, shape (S,).
-        time: When, shape (S,).
-    """
-    order = np.argsort(time, kind="stable")
-    rows = values.size
-    halves = np.arange(2, int(np.clip(rows // 4, FEWEST, MOST)) + 2)
-    root = root[order]
-    kept = np.column_stack([root, root * time[order]])
-    square, waves, rest = _waves(values[order], kept, root[:, None] * _cosines(rows, halves))
-    return square * _slowness(correlation(rest, 2), halves, rows), waves
-
-
-def _noise_of_thirds(values: Floats, root: Floats, third: int) -> tuple[float, int]:
-    """The same within the first and the last third, whatever happens between them; a slope may be common to both."""
-    halves = np.arange(1, min(third - 1, MOST_OF_THIRD) + 1)
-    parts = [values[:third], values[values.size - third :]]
-    roots = np.concatenate([root[:third], root[values.size - third :]])[:, None]
-    level = np.kron(np.eye(2), np.ones((third, 1)))
-    slope = np.tile(np.linspace(-0.5, 0.5, third), 2)[:, None]
-    waves = np.kron(np.eye(2), _cosines(third, halves))
-    kept = np.column_stack([level, slope]) if third > FEWEST else level
-    square, told, rest = _waves(np.concatenate(parts), roots * kept, roots * waves)
-    lasting = correlation(np.insert(rest, third, 0.0), kept.shape[1])
-    return square * _slowness(lasting, halves * values.size / third, values.size), told
-
-
-def _cosines(rows: int, halves: Ints) -> Floats:
-    """Half waves over so many rows, shape (rows, waves)."""
-    return np.cos(np.pi * (np.arange(rows)[:, None] + 0.5) / rows * halves)
-
-
-def _waves(values: Floats, kept: Floats, waves: Floats) -> tuple[float, int, Floats]:
-    """Mean square along waves made orthogonal to the columns kept, how many are left, and the values without these."""
-    flat, _ = np.linalg.qr(kept)
-    rest = values - flat @ (flat.T @ values)
-    basis, singular, _ = np.linalg.svd(waves - flat @ (flat.T @ waves), full_matrices=False)
-    basis = basis[:, singular > SMALLEST_WAVE * singular[0]]
-    heights = basis.T @ rest
-    return float(heights @ heights) / basis.shape[1], basis.shape[1], rest
-
-
-def _slowness(lasting: float, halves: Floats | Ints, rows: int) -> float:
-    """Power of lasting noise at half a wave over the log, as a multiple of its mean power at others."""
-    power = 1.0 / (1.0 - 2.0 * lasting * np.cos(np.pi * np.append(1.0, halves) / rows) + lasting**2)
-    return float(power[0] / power[1:].mean())
-
-
-def correlation(residuals: Floats, fitted: int) -> float:
-    """Correlation of neighbouring rows, from residuals of a fit, its bias of about ``-(1 + fitted r) / S`` put back."""
-    raw = float(residuals[1:] @ residuals[:-1]) / max(float(residuals @ residuals), 1e-300)
-    rows = residuals.size
-    return float(np.clip((rows * raw + fitted) / max(rows - 2.0 * fitted, 1.0), 0.0, MOST_LASTING))
 
 
 def _quantile(degrees: int, level: float) -> float:
