@@ -51,6 +51,19 @@ def test_filter_is_the_joint_normal_law() -> None:
     assert seen.weight.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("groups", [8.0, 512.0])
+def test_the_band_holds_the_noise_of_a_row(groups: float) -> None:
+    """One pair, nothing wanders: the middle, and 1.96 binomial standard deviations on both sides in logits."""
+    one = np.ones(1)
+    cov = np.array([[[0.04, 0.0], [0.0, 0.0]]])
+    seen = module.Posterior(one, np.array([[-1.0, 0.1]]), cov, 0.0 * one, 2.0 * one)
+    low, mid, high = module._band(seen, np.array([10.0]), groups, 0.95)
+    assert mid[0] == pytest.approx(0.5)
+    half = 1.959964 * math.sqrt(0.04 + 2.0 / (groups * 0.25))
+    assert high[0] == pytest.approx(1 / (1 + math.exp(-half)), abs=1e-6)
+    assert low[0] == pytest.approx(1 - high[0], abs=1e-9)
+
+
 def test_first_passage_is_the_inverse_gaussian_law() -> None:
     b, mu, v, t = (sp.Symbol(s, positive=True) for s in "bmvt")
     density = b / sp.sqrt(2 * sp.pi * v * t**3) * sp.exp(-((b - mu * t) ** 2) / (2 * v * t))

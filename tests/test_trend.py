@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from grpo_plan import symbolic
 from grpo_plan.errors import DomainError
-from grpo_plan.runs.lasting import correlation
+from grpo_plan.runs.lasting import correlation, slowness
 from grpo_plan.runs.trend import TrendStatus, changed, trend
 
 
@@ -65,6 +65,7 @@ def test_slowness_is_the_ratio_of_powers(rho: float) -> None:
     for k in (1, 2, 3, 4):
         wave = np.cos(np.pi * k * (np.arange(rows) + 0.5) / rows)
         power.append(wave @ rho**lags @ wave)
+    assert slowness(rho, np.array([2, 3, 4]), rows) == pytest.approx(float(symbolic.slowness(rho, [2, 3, 4], rows)))
     assert float(symbolic.slowness(rho, [2, 3, 4], rows)) == pytest.approx(power[0] / np.mean(power[1:]), rel=0.1)
 
 

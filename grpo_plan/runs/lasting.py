@@ -28,7 +28,7 @@ def line_noise(values: Floats, root: Floats, time: Floats) -> tuple[float, int]:
     root = root[order]
     kept = np.column_stack([root, root * time[order]])
     square, waves, rest = _waves(values[order], kept, root[:, None] * _cosines(rows, halves))
-    return square * _slowness(correlation(rest, 2), halves, rows), waves
+    return square * slowness(correlation(rest, 2), halves, rows), waves
 
 
 def thirds_noise(values: Floats, root: Floats, third: int) -> tuple[float, int]:
@@ -42,7 +42,7 @@ def thirds_noise(values: Floats, root: Floats, third: int) -> tuple[float, int]:
     kept = np.column_stack([level, slope]) if third > FEWEST else level
     square, told, rest = _waves(np.concatenate(parts), roots * kept, roots * waves)
     lasting = correlation(np.insert(rest, third, 0.0), kept.shape[1])
-    return square * _slowness(lasting, halves * values.size / third, values.size), told
+    return square * slowness(lasting, halves * values.size / third, values.size), told
 
 
 def _cosines(rows: int, halves: Ints) -> Floats:
@@ -60,8 +60,8 @@ def _waves(values: Floats, kept: Floats, waves: Floats) -> tuple[float, int, Flo
     return float(heights @ heights) / basis.shape[1], basis.shape[1], rest
 
 
-def _slowness(lasting: float, halves: Floats | Ints, rows: int) -> float:
-    """Power of lasting noise at half a wave over the log, as a multiple of its mean power at others."""
+def slowness(lasting: float, halves: Floats | Ints, rows: int) -> float:
+    """Power of lasting noise at half a wave over the log, as a multiple of its mean power at others (eq. 89)."""
     power = 1.0 / (1.0 - 2.0 * lasting * np.cos(np.pi * np.append(1.0, halves) / rows) + lasting**2)
     return float(power[0] / power[1:].mean())
 
