@@ -334,7 +334,10 @@ def test_false_alarm_moves_the_tested_limit(run: Run) -> None:  # noqa: F811
 
 
 def test_one_of_several_runs(run: Run) -> None:  # noqa: F811
-    logs = {name: [{"step": i, "reward": 0.5, "zvf": d, "gu": 1 - d} for i in range(12)] for name, d in (("a", 0.25), ("b", 0.75))}
+    logs = {
+        name: [{"step": i, "reward": 0.5, "zvf": d, "gu": 1 - d} for i in range(12)]
+        for name, d in (("a", 0.25), ("b", 0.75))
+    }
     sweep = [{"tag": name, "group_size": 8, "step_log": steps} for name, steps in logs.items()]
     Path("log.json").write_text(json.dumps({"metadata": {}, "sweep": sweep}, indent=1))
     both = run("diagnose", "log.json")

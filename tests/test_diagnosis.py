@@ -404,6 +404,6 @@ def test_verdicts_say_what_could_not_be_checked() -> None:
 def test_settings_are_checked() -> None:
     for bad in ({"level": 1.0}, {"sustain_rows": 0}, {"dead_threshold": 1.5}, {"gpus": 0}, {"usd_per_gpu_hour": -1.0}):
         with pytest.raises(DomainError):
-            Settings(**bad)  # type: ignore[arg-type]
+            Settings(**bad)
     with pytest.raises(DomainError, match="run must be a RunLog"):
         diagnose({})  # type: ignore[arg-type]

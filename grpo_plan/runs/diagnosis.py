@@ -8,7 +8,8 @@ from os import PathLike
 from grpo_plan._validate import require
 from grpo_plan.planning.plan import Plan
 from grpo_plan.run_log import RunLog
-from grpo_plan.runs.detectors import detectors
+from grpo_plan.runs.advice import advise
+from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.expectation import Expectation
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Severity, Skipped
@@ -82,6 +83,7 @@ def diagnose(
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
     )  # stable: the order of the checks within a severity
+    findings = list(advise(facts, findings))
     skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
     return Diagnosis(
         verdict=verdict_of(facts, findings, len(skipped)),

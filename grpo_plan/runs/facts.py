@@ -171,7 +171,9 @@ class Facts:
             return self._no_part(found)
         filtered = {Stage.BEFORE, Stage.AFTER}
         if mean.stage is not dead.stage and (mean.stage in filtered or dead.stage in filtered):
-            return found
+            reason = f"{_words(name)}: it is not logged, and the mean reward is of other groups than the dead fraction "
+            reason += f"({mean.stage.value}, {dead.stage.value}). Dump rollouts, or log it."
+            return Absent(name=name, cause=found.cause, reason=reason, metrics=found.metrics)
         steps, a, b = np.intersect1d(dead.steps, mean.steps, assume_unique=True, return_indices=True)
         if not steps.size:
             return found
@@ -192,14 +194,13 @@ class Facts:
 
     def _no_part(self, found: Absent) -> Absent:
         """Why all-pass and all-fail groups cannot be told apart."""
-        name = found.name.removesuffix("_fraction").replace("_", "-")
         if isinstance(self.dead, Measured) and isinstance(self.reward, Measured):
             more = f"the mean reward would bound them if rewards were 0 and 1 ({self.rewards.because})"
         elif isinstance(self.dead, Measured):
             more = "the mean reward beside the dead fraction would bound them"
         else:
             more = "neither is the dead fraction"
-        reason = f"the share of {name} groups: it is not logged, and {more}. Dump rollouts, or log it."
+        reason = f"{_words(found.name)}: it is not logged, and {more}. Dump rollouts, or log it."
         return Absent(name=found.name, cause=found.cause, reason=reason, metrics=found.metrics)
 
     def _dead_bounds(self, found: Absent) -> Measured | None:
@@ -237,6 +238,10 @@ class Facts:
             groups_known=self.prompts_per_step is not None and self.steps_per_row == 1,
             stage=stage, words=f"bounded by {', '.join(w for w in words if w)}", low=low, high=high,
         )  # fmt: skip
+
+
+def _words(name: str) -> str:
+    return f"the share of {name.removesuffix('_fraction').replace('_', '-')} groups"
 
 
 def is_counted(found: Measured | Absent) -> bool:
