@@ -114,12 +114,14 @@ class Groups:
     def equal(self) -> NDArray[np.bool_]:
         """Several scored rollouts, and all rewards equal: what trainers count as dead."""
         with np.errstate(invalid="ignore"):
-            return (self.scored >= 2) & (self.high - self.low <= 1e-8)
+            found: NDArray[np.bool_] = (self.scored >= 2) & (self.high - self.low <= 1e-8)
+        return found
 
     @property
     def dead(self) -> NDArray[np.bool_]:
         """Rewards that are equal, or fewer than two of them."""
-        return self.equal | (self.scored < 2)
+        found: NDArray[np.bool_] = self.equal | (self.scored < 2)
+        return found
 
     @property
     def all_pass(self) -> NDArray[np.bool_]:
@@ -178,7 +180,11 @@ def binary(
     ``failed`` is the chance that a rollout is not scored, ``truncated`` that a failing one was cut off, of shape
     (S, 1). With ``copies`` all rollouts of a group are the same text, as at temperature 0.
     """
-    scored = np.full(rates.shape, size) if np.all(np.asarray(failed) == 0) else size - rng.binomial(size, failed, rates.shape)
+    scored = (
+        np.full(rates.shape, size)
+        if np.all(np.asarray(failed) == 0)
+        else size - rng.binomial(size, failed, rates.shape)
+    )
     passes = scored * (rates > 0.5) if copies else rng.binomial(scored, rates)
     low, high = levels
     with np.errstate(invalid="ignore", divide="ignore"):

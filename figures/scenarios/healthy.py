@@ -7,7 +7,7 @@ from numpy.random import Generator
 
 from figures.scenarios.base import Row, Scenario, Simulated
 from figures.scenarios.draws import Floats, beta, binary, expit, graded, humps, normal, ramp, refilled, wobble
-from figures.scenarios.logs import MAX_TOKENS, beside, settings, verl
+from figures.scenarios.logs import beside, verl
 from figures.scenarios.make import PER_STEP, SIZE, STEPS, logged, simple, trained
 
 EVEN = normal(0.0, 0.4)
@@ -40,7 +40,7 @@ def _ties_by_design(rng: Generator) -> Simulated:
 
 
 def _filtered(rng: Generator) -> Simulated:
-    """verl with filter_groups: dead groups are thrown away and counted."""
+    """The filter_groups of verl: dead groups are thrown away and counted."""
     logits = TWO_HUMPS(rng, 2000)
     shift = wobble(rng, STEPS)[:, None]
 
@@ -114,32 +114,74 @@ HEALTHY = (
     _scenario(
         "until saturated",
         "Dead from about .65 to .86 because prompts are learned; the reward rises.",
-        simple(SATURATING, drift=(-0.6, 5.6)),
+        simple(SATURATING, drift=(-0.1, 6.3)),
+        tells=("SATURATED",),
+    ),
+    _scenario(
+        "until saturated, planned",
+        "The same with its plan: more are dead than planned, since the prompts are learned.",
+        simple(SATURATING, drift=(-0.1, 6.3), planned=True),
         tells=("SATURATED",),
     ),
     _scenario("dead by design", "Two humps, 60 % dead as planned.", simple(TWO_HUMPS, planned=True)),
     _scenario("dead by design, falling", "60 % dead as planned, slowly falling.", _falling),
-    _scenario("dead by design, tinker", "The same under the names of tinker.", simple(TWO_HUMPS, tool="tinker", planned=True)),
-    _scenario("u-shaped", "All-fail from .36 to .29, all-pass from .08 to .21, as in One-Shot-RLVR.", simple(U_SHAPED, drift=(-0.1, 1.0))),
+    _scenario(
+        "dead by design, tinker", "The same under the names of tinker.", simple(TWO_HUMPS, tool="tinker", planned=True)
+    ),
+    _scenario(
+        "u-shaped",
+        "All-fail from .36 to .29, all-pass from .08 to .21, as in One-Shot-RLVR.",
+        simple(U_SHAPED, drift=(-0.1, 1.0)),
+    ),
     _scenario("u-shaped, planned", "The same with its plan.", simple(U_SHAPED, drift=(-0.1, 1.0), planned=True)),
     _scenario("graded, no ties", "Graded rewards that never tie.", _never_ties),
-    _scenario("graded, ties by design", "Rewards 0, 0.1 and 1: many groups tie at 0.1, and the run learns.", _ties_by_design),
+    _scenario(
+        "graded, ties by design", "Rewards 0, 0.1 and 1: many groups tie at 0.1, and the run learns.", _ties_by_design
+    ),
     _scenario("8 rows", "A log of 8 rows.", simple(BROAD, steps=8, planned=True)),
     _scenario("20 rows", "A log of 20 rows, 60 % dead as planned.", simple(TWO_HUMPS, steps=20, planned=True)),
-    _scenario("logged every 10", "500 steps, a row every 10.", simple(BROAD, steps=500, every=10, planned=True, drift=(0.0, 0.4))),
-    _scenario("logged every 5, tinker", "TRL's means over 5 steps, 60 % dead as planned.", simple(TWO_HUMPS, every=5, planned=True)),
-    _scenario("2 groups a step", "Two groups a step: the share of dead ones is 0, .5 or 1.", simple(beta(0.6, 0.9), per_step=2, planned=True)),
+    _scenario(
+        "logged every 10",
+        "500 steps, a row every 10.",
+        simple(BROAD, steps=500, every=10, planned=True, drift=(0.0, 0.4)),
+    ),
+    _scenario(
+        "logged every 5", "TRL's means over 5 steps, 60 % dead as planned.", simple(TWO_HUMPS, every=5, planned=True)
+    ),
+    _scenario(
+        "2 groups a step",
+        "Two groups a step: the share of dead ones is 0, .5 or 1.",
+        simple(beta(0.6, 0.9), per_step=2, planned=True),
+    ),
     _scenario("G = 2", "Groups of 2: 80 % dead as planned.", simple(TWO_HUMPS, size=2, planned=True)),
-    _scenario("G = 64", "Groups of 64.", simple(normal(-1.0, 2.2), size=64, per_step=16, planned=True, drift=(0.0, 0.5))),
+    _scenario(
+        "G = 64", "Groups of 64.", simple(normal(-1.0, 2.2), size=64, per_step=16, planned=True, drift=(0.0, 0.5))
+    ),
     _scenario("filtered, verl", "filter_groups of verl, working as meant.", _filtered),
     _scenario("refill below its cap", "2 to 4 batches a step where 10 are allowed.", _refilled_below_cap),
     _scenario("noisy step times", "Step times vary by a factor of 3.", simple(BROAD, drift=(0.0, 1.0), jitter=0.6)),
     _scenario("evaluations between", "Rows of evaluations between those of training.", _with_evaluations),
     _scenario("one prompt", "One prompt, learned from .17 to .83.", _one_prompt),
     _scenario("resumed", "Steps 151 to 180 are logged twice.", _resumed),
-    _scenario("few failed scores", "0.5 % of the rollouts have no reward.", simple(BROAD, drift=(0.0, 0.8), steps=100, failed=0.005, dumped=True)),
+    _scenario(
+        "few failed scores",
+        "0.5 % of the rollouts have no reward.",
+        simple(BROAD, drift=(0.0, 0.8), steps=100, failed=0.005, dumped=True),
+    ),
     _scenario("openrlhf", "Improving, under the names of OpenRLHF.", simple(BROAD, tool="openrlhf", drift=(0.0, 1.0))),
-    _scenario("prime-rl", "Improving as planned, under the names of prime-rl.", simple(BROAD, tool="prime-rl", drift=(0.0, 1.0), planned=True)),
-    _scenario("ms-swift", "Improving, under the names of ms-swift, a row every 5 steps.", simple(BROAD, tool="ms-swift", every=5, drift=(0.0, 1.0))),
-    _scenario("verl", "Improving, under the names of verl, with its rollouts.", simple(BROAD, tool="verl", steps=100, drift=(0.0, 1.0), dumped=True)),
+    _scenario(
+        "prime-rl",
+        "Improving as planned, under the names of prime-rl.",
+        simple(BROAD, tool="prime-rl", drift=(0.0, 1.0), planned=True),
+    ),
+    _scenario(
+        "ms-swift",
+        "Improving, under the names of ms-swift, a row every 5 steps.",
+        simple(BROAD, tool="ms-swift", every=5, drift=(0.0, 1.0)),
+    ),
+    _scenario(
+        "verl",
+        "Improving, under the names of verl, with its rollouts.",
+        simple(BROAD, tool="verl", steps=100, drift=(0.0, 1.0), dumped=True),
+    ),
 )

@@ -130,7 +130,8 @@ def openrlhf(groups: Groups, more: Beside) -> Columns:
     """Names of OpenRLHF 0.11 without filtering."""
     mean, std = groups.reward()
     return {
-        "rollout/reward_mean": mean, "rollout/reward_std": std, "group_reward_std": np.nan_to_num(groups.std).mean(axis=1),
+        "rollout/reward_mean": mean, "rollout/reward_std": std,
+        "group_reward_std": np.nan_to_num(groups.std).mean(axis=1),
         "response_length": more.tokens, "rollout/truncated_rate": more.cut, "kl": more.kl,
         "entropy_loss": more.entropy, "actor_grad_norm": more.grad_norm, "timing/step_total": more.step_time,
     }  # fmt: skip

@@ -54,7 +54,9 @@ def logged(
         config=held,
         design=(groups.size, groups.per_step, groups.steps),
         groups=groups if dumped else None,
-        pilot=None if pilot is None else pilot_of(rng, rng.choice(pilot, PILOT_PROMPTS, replace=pilot.size < PILOT_PROMPTS)),
+        pilot=None
+        if pilot is None
+        else pilot_of(rng, rng.choice(pilot, PILOT_PROMPTS, replace=pilot.size < PILOT_PROMPTS)),
     )
 
 

@@ -138,14 +138,14 @@ def _resampled(rng: Generator, tool: str, spread: float, steps: int) -> tuple[Si
 
 def _survivors_only(rng: Generator) -> Simulated:
     """The metric counts the groups that were kept, after about 5 batches of generation a step."""
-    found, batches = _resampled(rng, "trl", 4.9, STEPS)
+    found, batches = _resampled(rng, "trl", 4.2, STEPS)
     rows = [row | {"num_gen_batches": float(b)} for row, b in zip(found.rows, batches, strict=True)]
     return replace(found, rows=rows)
 
 
 def _near_cap(rng: Generator) -> Simulated:
-    """The DAPO recipe of verl needs 6 to 10 batches a step where 10 are allowed, and ever more."""
-    found, batches = _resampled(rng, "verl", 5.6, STEPS)
+    """The DAPO recipe of verl needs 7 to 10 batches a step where 10 are allowed, and ever more."""
+    found, batches = _resampled(rng, "verl", 4.9, STEPS)
     rows = [row | {"train/num_gen_batches": float(b)} for row, b in zip(found.rows, batches, strict=True)]
     config = {
         **found.config,
@@ -173,29 +173,106 @@ def _sick(
 
 
 SICK = (
-    _sick("starved", "80 % of the groups fail as a whole, and nothing improves.", simple(HARD, dumped=False), "STARVED"),
+    _sick(
+        "starved", "80 % of the groups fail as a whole, and nothing improves.", simple(HARD, dumped=False), "STARVED"
+    ),
     _sick("starved, tinker", "The same under the names of tinker.", simple(HARD, tool="tinker"), "STARVED"),
     _sick("starved, logged every 10", "The same, 200 steps in 20 rows.", simple(HARD, steps=200, every=10), "STARVED"),
-    _sick("pilot too hot", "The pilot was sampled at another temperature.", _hotter_pilot("trl"), "DEAD_ABOVE_PLAN", onset=(1, 60)),
-    _sick("pilot too hot, prime-rl", "The same under the names of prime-rl.", _hotter_pilot("prime-rl"), "DEAD_ABOVE_PLAN", onset=(1, 60)),
-    _sick("pilot too hot, every 10", "The same, a row every 10 steps.", _hotter_pilot("trl", 10), "DEAD_ABOVE_PLAN", onset=(1, 60)),
-    _sick("order changed at 301", "The data order changes at step 301 of 400.", _order_changed, "DEAD_ABOVE_PLAN", onset=(285, 330)),
+    _sick(
+        "pilot too hot",
+        "The pilot was sampled at another temperature.",
+        _hotter_pilot("trl"),
+        "DEAD_ABOVE_PLAN",
+        onset=(1, 60),
+    ),
+    _sick(
+        "pilot too hot, prime-rl",
+        "The same under the names of prime-rl.",
+        _hotter_pilot("prime-rl"),
+        "DEAD_ABOVE_PLAN",
+        onset=(1, 60),
+    ),
+    _sick(
+        "pilot too hot, every 10",
+        "The same, a row every 10 steps.",
+        _hotter_pilot("trl", 10),
+        "DEAD_ABOVE_PLAN",
+        onset=(1, 60),
+    ),
+    _sick(
+        "order changed at 301",
+        "The data order changes at step 301 of 400.",
+        _order_changed,
+        "DEAD_ABOVE_PLAN",
+        onset=(285, 330),
+    ),
     _sick("collapse", "Entropy and reward go to 0; all groups fail.", _collapse("trl"), "STARVED", "REWARD_STD_DEATH"),
-    _sick("collapse, verl with rollouts", "The same under the names of verl, with its rollouts.", _collapse("verl", dumped=True), "STARVED"),
-    _sick("reward spread dies", "The differences of a graded reward shrink to nothing.", _spread_dies, "REWARD_STD_DEATH"),
-    _sick("scorer fails, rollouts", "30 % of the rollouts get no reward from step 61 on.", _scorer_fails("trl", True), "FAILED_SCORING", onset=(55, 75)),
-    _sick("scorer fails, prime-rl", "The same, told by a metric of prime-rl.", _scorer_fails("prime-rl", False), "FAILED_SCORING", onset=(55, 75)),
+    _sick(
+        "collapse, verl with rollouts",
+        "The same under the names of verl, with its rollouts.",
+        _collapse("verl", dumped=True),
+        "STARVED",
+    ),
+    _sick(
+        "reward spread dies", "The differences of a graded reward shrink to nothing.", _spread_dies, "REWARD_STD_DEATH"
+    ),
+    _sick(
+        "scorer fails, rollouts",
+        "30 % of the rollouts get no reward from step 61 on.",
+        _scorer_fails("trl", True),
+        "FAILED_SCORING",
+        onset=(55, 75),
+    ),
+    _sick(
+        "scorer fails, prime-rl",
+        "The same, told by a metric of prime-rl.",
+        _scorer_fails("prime-rl", False),
+        "FAILED_SCORING",
+        onset=(55, 75),
+    ),
     _sick("truncated", "Nearly all responses are cut off, and fail.", _truncated(False, STEPS), "TRUNCATION_DEAD"),
     _sick("truncated, rollouts", "The same with its rollouts.", _truncated(True, 90), "TRUNCATION_DEAD"),
     _sick("copies", "Temperature 0: the rollouts of a group are one text.", _copies, "DUPLICATE_ROLLOUTS"),
-    _sick("flat reward", "All rewards are 0.2, for the format; answers are never found right.", _flat(False, STEPS), "FLAT_REWARD"),
+    _sick(
+        "flat reward",
+        "All rewards are 0.2, for the format; answers are never found right.",
+        _flat(False, STEPS),
+        "FLAT_REWARD",
+    ),
     _sick("flat reward, rollouts", "The same with its rollouts.", _flat(True, 60), "FLAT_REWARD"),
-    _sick("batch-scaled metric", "The metric says 0.0 while 60 % are dead.", _batch_scaled, tells=("BATCH_SCALED_METRIC",)),
-    _sick("survivors-only metric", "The metric says 0.0 after 5 batches of generation.", _survivors_only, tells=("FILTERED_METRIC",)),
-    _sick("refill near its cap", "6 to 10 batches a step where 10 are allowed.", _near_cap, "REFILL_CAP_RISK"),
-    _sick("atoms", "Pass rates are 0 or 1: every group is dead.", simple(ATOMS), "ADV_COLLAPSE|DEGENERATE_GROUPS|REWARD_STD_DEATH|STARVED"),
-    _sick("atoms, 20 rows", "The same, 20 rows.", simple(ATOMS, steps=20), "ADV_COLLAPSE|DEGENERATE_GROUPS|REWARD_STD_DEATH|STARVED"),
-    _sick("composition turned", "All-fail becomes all-pass; the dead fraction stays as planned.", _turned, tells=("COMPOSITION_TURNED",)),
-    _sick("KL only", "Two thirds dead, and beta is above 0.", simple(humps((0.5, -3.9, 1.7), (0.5, 3.9, 1.7)), config={"beta": 0.04}), tells=("KL_ONLY_GRADIENT",)),
+    _sick(
+        "batch-scaled metric", "The metric says 0.0 while 60 % are dead.", _batch_scaled, tells=("BATCH_SCALED_METRIC",)
+    ),
+    _sick(
+        "survivors-only metric",
+        "The metric says 0.0 after 5 batches of generation.",
+        _survivors_only,
+        tells=("FILTERED_METRIC",),
+    ),
+    _sick("refill near its cap", "7 to 10 batches a step where 10 are allowed.", _near_cap, "REFILL_CAP_RISK"),
+    _sick(
+        "atoms",
+        "Pass rates are 0 or 1: every group is dead.",
+        simple(ATOMS),
+        "ADV_COLLAPSE|DEGENERATE_GROUPS|REWARD_STD_DEATH|STARVED",
+    ),
+    _sick(
+        "atoms, 20 rows",
+        "The same, 20 rows.",
+        simple(ATOMS, steps=20),
+        "ADV_COLLAPSE|DEGENERATE_GROUPS|REWARD_STD_DEATH|STARVED",
+    ),
+    _sick(
+        "composition turned",
+        "All-fail becomes all-pass; the dead fraction stays as planned.",
+        _turned,
+        tells=("COMPOSITION_TURNED",),
+    ),
+    _sick(
+        "KL only",
+        "Two thirds dead, and beta is above 0.",
+        simple(humps((0.5, -3.9, 1.7), (0.5, 3.9, 1.7)), config={"beta": 0.04}),
+        tells=("KL_ONLY_GRADIENT",),
+    ),
     _sick("too easy", "90 % of the rollouts pass from the start.", simple(EASY, tool="tinker"), "SATURATED"),
 )
