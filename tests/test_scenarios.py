@@ -180,6 +180,7 @@ def test_tools_agree_on_the_same_groups() -> None:
     np.testing.assert_allclose(trl(groups, more)["frac_reward_zero_std"], dead)
     np.testing.assert_allclose(1 - by_tinker["env/all/by_group/frac_mixed"], dead)
     np.testing.assert_allclose(by_prime[f"{agent}/solved_none"] + by_prime[f"{agent}/solved_all"], dead)
+    np.testing.assert_allclose(by_prime[f"{agent}/solved_some"], 1 - dead)
     np.testing.assert_allclose(by_tinker["env/all/by_group/frac_all_good"], groups.all_pass.mean(axis=1))
 
 

@@ -126,12 +126,14 @@ class Groups:
     @property
     def all_pass(self) -> NDArray[np.bool_]:
         """Dead, and every scored rollout passes."""
-        return self.dead & (self.scored > 0) & (self.passes == self.scored)
+        found: NDArray[np.bool_] = self.dead & (self.scored > 0) & (self.passes == self.scored)
+        return found
 
     @property
     def all_fail(self) -> NDArray[np.bool_]:
         """Dead, and no scored rollout passes."""
-        return self.dead & (self.scored > 0) & (self.passes == 0)
+        found: NDArray[np.bool_] = self.dead & (self.scored > 0) & (self.passes == 0)
+        return found
 
     @property
     def std(self) -> Floats:
