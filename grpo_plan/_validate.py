@@ -88,11 +88,11 @@ def as_one_probability(value: object, name: str) -> float:
     return float(array)
 
 
-def as_level(level: object) -> float:
-    """A confidence level strictly between 0 and 1."""
+def as_level(level: object, name: str = "level") -> float:
+    """A confidence level, or another chance, strictly between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not SMALLEST_LEVEL <= float(level) <= LARGEST_LEVEL:
         hint = " Percentages? Divide by 100." if isinstance(level, Real) and 1 < float(level) <= 100 else ""
-        raise DomainError(f"level must lie strictly between 0 and 1 (at most 1 - 1e-12); got {_short(level)}.{hint}")
+        raise DomainError(f"{name} must lie strictly between 0 and 1 (at most 1 - 1e-12); got {_short(level)}.{hint}")
     return float(level)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.group_log import GroupLog
+from grpo_plan.group_steps import COUNTED, LOGGED_FIRST, counted_by_step
 from grpo_plan.quantities import (
     Absent,
     Cause,
@@ -23,6 +24,7 @@ from grpo_plan.quantities import (
 
 Floats = NDArray[np.float64]
 SAME_SHARE = 1e-6
+SAME_NUMBER = 1e-5  # relative: metrics are averages in single precision
 SHARES = frozenset(("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction"))
 ENDS = ("all_pass_fraction", "all_fail_fraction")
 
@@ -87,7 +89,9 @@ class RunLog:
         """A quantity with its unit, scope and stage, whatever the tool calls it; or why the log does not tell it.
 
         Shares of groups are counted from the rollouts at the steps where these were read in full, and taken from the
-        metrics elsewhere. The mean reward is that of the rollouts where the metrics do not say it.
+        metrics elsewhere; so are the share of truncated rollouts, the mean response length and the standard deviations
+        of rewards. The mean reward and the share of failed rollouts are those of the rollouts where the metrics do not
+        say them.
 
         Args:
             name: ``dead_fraction``, ``mixed_fraction``, ``all_pass_fraction``, ``all_fail_fraction``, ``reward_mean``,
@@ -113,7 +117,8 @@ class RunLog:
         if not self.covers_steps:
             return logged
         both = np.isfinite(values) & np.isfinite(logged.values)
-        off = both & (np.abs(values - logged.values) > SAME_SHARE)
+        near = SAME_SHARE if name in SHARES else SAME_SHARE + SAME_NUMBER * np.abs(values)
+        off = both & (np.abs(values - logged.values) > near)
         words = [*notes]
         if off.any():
             first = int(np.argmax(off))
@@ -148,6 +153,10 @@ class RunLog:
         """Usual distance between two rows: metrics are often means over so many steps."""
         gaps = np.diff(self.steps)
         return int(np.median(gaps)) if gaps.size else 1
+
+    def view(self) -> RunView:
+        """The metrics as the rules of the quantities see them."""
+        return self._view()
 
     def _view(self) -> RunView:
         config = dict(self.config)
@@ -206,12 +215,15 @@ class RunLog:
             return None
         found, index = np.unique(groups.step, return_inverse=True)
         notes: list[str] = []
-        if name == "reward_mean":
-            if isinstance(logged, Quantity) or self._drops_groups:
+        if name in COUNTED:
+            held_back = self._drops_groups and (name == "reward_mean" or not self._equal_groups)
+            if held_back or (name in LOGGED_FIRST and isinstance(logged, Quantity)):
                 return None
-            sums = np.where(groups.scored > 0, groups.scored * np.nan_to_num(groups.reward_mean), 0.0)
-            rewards, scored = (np.bincount(index, weights=w, minlength=found.size) for w in (sums, groups.scored))
-            shares = np.where(scored > 0, rewards / np.maximum(scored, 1.0), np.nan)
+            of_rollouts = counted_by_step(groups, name)
+            if of_rollouts is None:
+                return None
+            shares, words = of_rollouts
+            notes += words
         else:
             flags = _flags(groups, name, self.pass_threshold)
             if flags is None:

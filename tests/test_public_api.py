@@ -33,7 +33,8 @@ FUNCTIONS = {
         "workers storage_options weak_prior groups_apart"
     ),
     "read_groups": (
-        "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress"
+        "source reward rollouts_per_prompt where skip_malformed format reward_weights split policy_steps progress "
+        "details pass_threshold"
     ),
     "read_run": "source run config group_size groups skip_malformed format progress reward pass_threshold",
     "check_independence": "successes rollouts level names",
@@ -89,7 +90,10 @@ RECORDS = {
         "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
         "prompt_count"
     ),
-    "GroupLog": "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance",
+    "GroupLog": (
+        "step prompt_id rollouts scored reward_min reward_max reward_mean dropped notes provenance pass_threshold passes "
+        "truncated distinct distinct_rewards reward_var response_tokens measured"
+    ),
     "RunLog": (
         "steps metrics format source tool eval_steps eval_metrics group_size config groups dropped notes pass_threshold"
     ),

@@ -572,10 +572,10 @@ def test_a_bar_counts_the_files_of_a_folder(
     assert pilot_options._size(str(tmp_path)) == pilot_options._size(str(tmp_path / "*.jsonl")) == 2 * len(GOOD)
     monkeypatch.setattr(pilot_options, "PROGRESS_BYTES", 1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with pilot_options._Progress([str(tmp_path)]) as progress:
+    with pilot_options.Progress([str(tmp_path)]) as progress:
         assert progress is not None
         progress(2 * len(GOOD))
-    with pilot_options._Progress(["s3://bucket/t.parquet"]) as progress:
+    with pilot_options.Progress(["s3://bucket/t.parquet"]) as progress:
         assert progress is not None
     assert "reading" in capfd.readouterr().err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -120,14 +120,18 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.10g}%"
 
 
+def json_text(command: str, body: dict[str, Any]) -> str:
+    """One JSON object: schema, command, then the body; unknown is null, NaN is a bug and raises."""
+    return json.dumps({"schema": SCHEMA, "command": command, **body}, indent=2, allow_nan=False) + "\n"
+
+
 def write_json(command: str, body: dict[str, Any]) -> None:
-    """One JSON object on stdout: schema, command, then the body; unknown is null, NaN is a bug and raises."""
-    document = {"schema": SCHEMA, "command": command, **body}
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    """`json_text` on stdout."""
+    sys.stdout.write(json_text(command, body))
 
 
-def console() -> Console:
-    """A console of 80 columns that prints text as it is: plain when piped, no markup read from names."""
+def console(file: TextIO | None = None) -> Console:
+    """A console of 80 columns that prints text as it is: plain when piped or to a file, no markup read from names."""
     from rich.console import Console
 
     class Page(Console):
@@ -137,7 +141,7 @@ def console() -> Console:
             """Whoever read the answer has had enough: no error."""
             raise BrokenPipeError
 
-    return Page(highlight=False, markup=False, emoji=False, width=PAGE_WIDTH)
+    return Page(highlight=False, markup=False, emoji=False, width=PAGE_WIDTH, file=file)
 
 
 def say(out: Console, text: str, indent: str = "") -> None:

@@ -13,14 +13,14 @@ import typer
 from grpo_plan import __version__
 from grpo_plan.errors import GrpoPlanError, one_line
 
-COMMANDS = tuple("example mixed formats fit plan refill temperature mix allocate emit pilot-size plot".split())
+COMMANDS = tuple("example mixed formats fit plan refill temperature mix allocate emit pilot-size plot diagnose".split())
 BAD_DATA = 1
 # typer does not export the base of its usage errors; this is it, in every version.
 ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 def main() -> None:
-    """Run the command line and exit: 0 answer, 1 bad data, 2 usage, 3 no feasible plan."""
+    """Run the command line and exit: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 4 a finding."""
     if sys.stdout is None or sys.stderr is None:
         sys.exit(BAD_DATA)  # nowhere to answer
     for stream in (sys.stdout, sys.stderr):

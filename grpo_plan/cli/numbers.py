@@ -85,13 +85,13 @@ def few_at_least(value: float) -> str:
     return f"{math.floor(10 * value) / 10:,.1f}" if value < 100 else f"{math.floor(value):,}"
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, many: str | None = None) -> str:
     """A count with its noun.
 
-    >>> plural(1, "prompt"), plural(1209, "prompt")
-    ('1 prompt', '1,209 prompts')
+    >>> plural(1, "prompt"), plural(1209, "prompt"), plural(2, "remedy", "remedies")
+    ('1 prompt', '1,209 prompts', '2 remedies')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def dead_json(dead: DeadFraction) -> dict[str, Any]:

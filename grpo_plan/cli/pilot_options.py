@@ -93,7 +93,7 @@ class PilotRequest:
         """Read it; what was assumed and what was left out goes to stderr, but for notes that hold ``expected``."""
         from grpo_plan.readers.pilot_reader import read_pilot
 
-        with _engine_apart(), _Progress(self.sources) as progress:
+        with engine_apart(), Progress(self.sources) as progress:
             pilot = read_pilot(self.sources, progress=progress, **self.options)
         self._tell_of(pilot, expected)
         return pilot
@@ -105,7 +105,7 @@ class PilotRequest:
         options = dict(self.options)
         if options.pop("prompt_count", None) is not None:
             raise DomainError("Independence is checked on single rollouts; --prompt-count-column says there are none.")
-        with _engine_apart(), _Progress(self.sources) as progress:
+        with engine_apart(), Progress(self.sources) as progress:
             report = read_independence(
                 self.sources, session=session, text=text, order=order, level=level, progress=progress, **options
             )
@@ -322,7 +322,7 @@ def parse_dropped_groups(text: str | None) -> int | tuple[int, int] | None:
 
 
 @contextmanager
-def _engine_apart() -> Iterator[None]:
+def engine_apart() -> Iterator[None]:
     """What the table engine itself writes to the standard error stream on a damaged file is left out: one line says it.
 
     Its panics go to file 2 past Python, whose own messages go on to where they went.
@@ -348,7 +348,7 @@ def _engine_apart() -> Iterator[None]:
     sys.stderr = own
 
 
-class _Progress:
+class Progress:
     """A progress bar on stderr for long reads in a terminal; nothing otherwise."""
 
     def __init__(self, sources: list[str]) -> None:

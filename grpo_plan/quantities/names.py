@@ -85,7 +85,12 @@ NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "step_time_s": ("time/total",),
     },
     "open-instruct": {"reward_mean": ("scores",)},
-    "step-log": {"reward_mean": ("reward",), "dead_fraction": ("zvf",), "mixed_fraction": ("gu",)},
+    "step-log": {
+        "reward_mean": ("reward",),
+        "dead_fraction": ("zvf",),
+        "mixed_fraction": ("gu",),
+        "advantage_std": ("advantages/std", "advantage_std", "adv_std", "critic/advantages/std"),
+    },
 }
 ENVIRONMENT = r"train/[^/]+/(all|effective)/[^/]+/.+"  # prime-rl: environment, scope, agent
 

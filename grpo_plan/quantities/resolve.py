@@ -40,7 +40,7 @@ DEAD_RULES: dict[str, Callable[[RunView], Answers]] = {
 }
 SHARES = ("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction")
 MAY_FILTER = frozenset({"openrlhf", "nemo-rl", "prime-rl", "skyrl", "slime", "roll", "open-instruct", "easyr1"})
-SAME_EVERYWHERE = frozenset({"step_time_s", "tokens"})
+SAME_EVERYWHERE = frozenset({"step_time_s", "tokens", "advantage_std"})
 PERCENT = frozenset({"truncated_fraction", "failed_fraction"})
 
 

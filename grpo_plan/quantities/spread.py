@@ -70,7 +70,7 @@ def _by_values(view: RunView) -> tuple[str | None, str]:
 
 def _proportional(a: Floats, b: Floats) -> bool:
     """Whether two columns differ by one factor only (the weight of the reward function)."""
-    if np.any(b <= 0):
+    if np.any(b <= 0) or np.any(a <= 0):
         return False
     ratio = a / b
     return bool(ratio.max() - ratio.min() <= CLOSE * ratio.max())

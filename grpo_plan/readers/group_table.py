@@ -12,6 +12,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.group_log import EQUAL_REWARDS
 from grpo_plan.provenance import DeadGroups
 from grpo_plan.readers.counting import Place
+from grpo_plan.readers.group_details import GroupDetails
 from grpo_plan.readers.values import NotAReward, numbers_of, rewards_of, shown, text_series
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class GroupTable:
 
     parts: list[pl.DataFrame] = field(default_factory=list)
     other_reward: bool = False
+    details: GroupDetails | None = None
 
     def add(self, columns: Mapping[str, Sequence[Any]], place: Place, reward_name: str) -> None:
         """Take a batch; a group may continue in the next one."""
@@ -55,6 +57,9 @@ class GroupTable:
                 "full": pl.Series(np.where(np.isfinite(full), full, np.nan)).fill_nan(None),
             }
         )
+        details = self.details
+        if details is not None:
+            frame = frame.with_columns(details.columns(columns, frame.height))
         reward, full_reward = pl.col("reward"), pl.col("full")
         self.parts.append(
             frame.group_by("step", "group", maintain_order=True).agg(
@@ -67,6 +72,7 @@ class GroupTable:
                 full_reward.count().cast(pl.Int64).alias("full_scored"),
                 full_reward.min().alias("full_low"),
                 full_reward.max().alias("full_high"),
+                *(() if details is None else details.of_batch()),
             )
         )
 
@@ -83,6 +89,7 @@ class GroupTable:
                 pl.col("low", "full_low").min(),
                 pl.col("high", "full_high").max(),
                 pl.col("total").sum(),
+                *(() if self.details is None else self.details.of_parts()),
             )
         )
         self.parts = [merged]

@@ -16,7 +16,7 @@ from grpo_plan.readers.discovery import discover
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.instead import not_a_log, refuse_memory
 from grpo_plan.readers.pilot_reader import sink_of
-from grpo_plan.readers.request import ReadRequest
+from grpo_plan.readers.request import DetailsAsked, ReadRequest
 
 
 def read_groups(
@@ -31,6 +31,8 @@ def read_groups(
     split: str = "train",
     policy_steps: tuple[int | None, int | None] | None = None,
     progress: Callable[[int], None] | None = None,
+    details: bool = False,
+    pass_threshold: float | None = None,
 ) -> GroupLog:
     r"""Read the groups that a trainer dumped: which rollouts were sampled together, and whether they are dead.
 
@@ -45,6 +47,10 @@ def read_groups(
         split: ``"train"``, ``"eval"`` or ``"all"``.
         policy_steps: First and last training step to keep; None leaves an end open.
         progress: Called with the number of bytes of each block read.
+        details: Whether to read what else the source holds of its rollouts: passes, spread of rewards, rollouts that
+            were cut off, different texts, response lengths. Without it these columns are None.
+        pass_threshold: Reward from which a rollout passes, for ``passes``; not needed where rewards have two levels.
+            Given, it asks for ``details`` too.
 
     Raises:
         PilotFormatError: The source cannot be read, or its rows do not say what was sampled together.
@@ -65,8 +71,11 @@ def read_groups(
     request = request_of(
         {"reward": reward}, rollouts_per_prompt=rollouts_per_prompt, where=where, skip_malformed=skip_malformed,
         format=format, reward_weights=reward_weights, split=split, policy_steps=policy_steps, progress=progress,
-        pass_threshold=0.0,
+        pass_threshold=0.0 if pass_threshold is None else pass_threshold,
     )  # fmt: skip
+    if details or pass_threshold is not None:
+        given = None if pass_threshold is None else request.options.pass_threshold
+        request = replace(request, details=DetailsAsked(pass_threshold=given))
     with one_error(os.fspath(source) if isinstance(source, str | os.PathLike) else f"{len(source)} sources"):
         return _read(source, request)
 
@@ -100,4 +109,5 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
         dropped={reason: count for reason, count in tally.dropped.items() if count},
         notes=sentences(*provenance.sentences, *tally.notes),
         provenance=provenance,
+        **({} if sink.groups.details is None else sink.groups.details.of_groups(table)),
     )

@@ -11,6 +11,13 @@ SPLITS = ("train", "eval", "all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DetailsAsked:
+    """Further columns of groups that are to be read, and the reward from which a rollout passes, where it was given."""
+
+    pass_threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
     """A read, as asked for.
 
@@ -27,6 +34,7 @@ class ReadRequest:
         config: Settings of the run that the user gave.
         any_reward: Whether the rewards of several functions are summed where none was chosen: dead groups are told
             from mixed ones by what the trainer itself compared.
+        details: Further columns of groups, where they were asked for.
         progress: Called with the number of bytes of each block read.
     """
 
@@ -40,4 +48,5 @@ class ReadRequest:
     runs: tuple[str, ...] = ()
     config: Mapping[str, object] = field(default_factory=dict)
     any_reward: bool = False
+    details: DetailsAsked | None = None
     progress: Callable[[int], None] | None = None

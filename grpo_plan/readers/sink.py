@@ -14,6 +14,9 @@ from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import DeadGroups, Provenance
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, Tally
+from grpo_plan.readers.group_details import CUT as CUT
+from grpo_plan.readers.group_details import TEXT as TEXT
+from grpo_plan.readers.group_details import GroupDetails
 from grpo_plan.readers.group_table import GroupTable
 from grpo_plan.readers.jsonlines import count_columns
 from grpo_plan.readers.request import ReadRequest
@@ -44,7 +47,7 @@ class RolloutSink:
     scoring failed) are needed. These are understood if given: ``stratum``, ``temperature``, ``response_tokens``,
     ``policy``, ``step`` (of training), ``group`` (what was sampled together for one prompt; needed for dead groups),
     ``split`` (``train`` or ``eval``), ``full_reward`` (what the trainer compares within a group, where ``reward`` is
-    another). Any further column can be filtered by.
+    another), and, where `details` are asked for, `TEXT` and `CUT`. Any further column can be filtered by.
 
     A reader sets ``filtered`` before it adds rows, or, where only the rows themselves can tell, ``groups_apart`` before
     and ``filtered`` after them (`grpo_plan.readers.survivors.judge`).
@@ -65,6 +68,15 @@ class RolloutSink:
     @property
     def _apart(self) -> bool:
         return self.groups_apart or self.request.options.groups_apart
+
+    @property
+    def details(self) -> bool:
+        """Whether a reader is to give the texts of responses, and what else only the groups need."""
+        return self.request.details is not None
+
+    def _details(self) -> GroupDetails | None:
+        asked = self.request.details
+        return None if asked is None else GroupDetails(threshold=asked.pass_threshold)
 
     def note(self, sentence: str) -> None:
         """A sentence on how the source was read; said once."""
@@ -98,7 +110,7 @@ class RolloutSink:
         if "step" in columns:
             self.steps |= set(columns["step"]) - {None}
         if "group" in columns:
-            self.groups = self.groups or GroupTable()
+            self.groups = self.groups or GroupTable(details=self._details())
             self.groups.add(columns, where, reward_name)
         counted: dict[str, Sequence[Any]] = {name: columns[name] for name in COUNTED if name in columns}
         for role in ("session", "text"):

@@ -14,7 +14,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.group_log import EQUAL_REWARDS
 from grpo_plan.readers.formats._logged import ROLES, LoggedBatch, LoggedRun, Names, Portion
 from grpo_plan.readers.formats._rows import chosen_reward
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import TEXT, RolloutSink
 
 BATCH_ROWS = 200_000
 NO_ADVANTAGE = 1e-3  # of the largest one: what rounding leaves of equal rewards, divided by a standard deviation near 0
@@ -218,6 +218,8 @@ def _add(
             columns.setdefault("full_reward", []).extend(combined(p.batch, full)[p.start : p.stop].tolist())
         columns["step"] += [p.batch.step] * rows
         columns["split"] += [p.split] * rows
+        if sink.details:
+            columns.setdefault(TEXT, []).extend(p.batch.texts[p.start : p.stop])
         if grouped:
             columns.setdefault("group", []).extend(f"{name}.{i // (size or 1)}" for i in range(rows))
         for column, values in p.batch.asked.items():

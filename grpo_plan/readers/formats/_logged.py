@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.formats._run_facts import RunFacts
+from grpo_plan.readers.group_details import hashes_of, responses
 from grpo_plan.readers.sink import RolloutSink
 from grpo_plan.readers.values import NotAReward, rewards_of, shown, text_of, text_series
 
@@ -33,6 +34,7 @@ class LoggedBatch:
         content: Hash of prompt, completion and rewards of each row, shape (N,).
         rewards: Reward function (or another column of numbers) to its values, shape (N,), NaN where there is none.
         advantage: Shape (N,), or None.
+        texts: Hash of the completion of each row, None where it is missing; empty unless asked for.
         asked: Further columns that the user named.
     """
 
@@ -44,6 +46,7 @@ class LoggedBatch:
     rewards: Mapping[str, NDArray[np.float64]]
     advantage: NDArray[np.float64] | None = None
     asked: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    texts: Sequence[int | None] = ()
 
     @property
     def rows(self) -> int:
@@ -114,11 +117,11 @@ def rewards_asked(sink: RolloutSink) -> set[str]:
 
 def batches_of_frame(
     frame: pl.DataFrame, rewards: Sequence[str], asked: Mapping[str, Sequence[Any]], name: str,
-    place: Callable[[int], str], names: Names,
+    place: Callable[[int], str], names: Names, *, details: bool = False,
 ) -> list[LoggedBatch]:  # fmt: skip
     """The tables in a frame with ``step``, ``prompt``, ``completion``, rewards and perhaps ``advantage``: one a step.
 
-    ``names`` takes the text of every prompt under its hash.
+    ``names`` takes the text of every prompt under its hash; with ``details`` completions are hashed apart too.
     """
     import polars as pl
 
@@ -138,6 +141,7 @@ def batches_of_frame(
     steps = [None if s is None else int(s) for s in frame["step"].to_list()]
     ends = [i for i in range(1, len(steps) + 1) if i == len(steps) or steps[i] != steps[i - 1]]
     numbers = {c: decimals(frame[c].to_numpy()) for c in rewards}
+    texts = hashes_of(frame["completion"]).to_list() if details else []
     out, start = [], 0
     for stop in ends:
         part, at = slice(start, stop), start
@@ -154,6 +158,7 @@ def batches_of_frame(
                 rewards={c: values[part] for c, values in numbers.items()},
                 advantage=None if advantage is None else advantage.to_numpy()[part],
                 asked={c: values[part] for c, values in asked.items()},
+                texts=texts[part],
             )
         )
         start = stop
@@ -193,8 +198,7 @@ def frame_of_lists(
     import polars as pl
 
     out: dict[str, pl.Series] = {}
-    for column in ("prompt", "completion"):
-        out[column] = text_series(columns[column])
+    out["prompt"], out["completion"] = text_series(columns["prompt"]), responses(columns["completion"])
     for column in ("step", *rewards, *(["advantage"] if "advantage" in columns else [])):
         try:
             values = rewards_of(columns[column])

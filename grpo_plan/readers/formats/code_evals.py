@@ -12,7 +12,7 @@ from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._dumps import distinct
 from grpo_plan.readers.formats._rows import chosen_reward, document, json_rows
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.values import list_of, number_of, shown, text_of
 
@@ -27,6 +27,12 @@ class _Row(msgspec.Struct, gc=False):
     result: Any = None
 
 
+class _Told(_Row, gc=False):
+    """A row with its answer, which only the groups need."""
+
+    completion: Any = None
+
+
 def _looks_like_human_eval(candidate: Candidate) -> bool:
     return (
         candidate.kind == "jsonl"
@@ -38,8 +44,8 @@ def _looks_like_human_eval(candidate: Candidate) -> bool:
 def _read_human_eval(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     for file in distinct(files, sink):
         late = 0
-        for batch in json_rows(file, _Row, sink):
-            rows: Sequence[_Row] = batch.rows
+        for batch in json_rows(file, _Told if sink.details else _Row, sink):
+            rows: Sequence[Any] = batch.rows
             late += sum(row.result == "timed out" for row in rows)
             columns = {
                 "prompt": [row.task_id for row in rows],
@@ -47,6 +53,8 @@ def _read_human_eval(files: Sequence[InputFile], request: ReadRequest, sink: Rol
                 "reward": [row.passed for row in rows],
                 "result": [row.result for row in rows],
             }
+            if sink.details:
+                columns[TEXT] = [row.completion for row in rows]
             sink.add(columns, batch.place, reward_name="passed")
         if late:
             sink.note(f"{file.name}: {late:,} answers timed out; they count as failed.")

@@ -18,13 +18,13 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import BYTE_ORDER_MARK, InputFile, open_sniffed
 from grpo_plan.readers.formats._rows import MAX_DOCUMENT_BYTES, chosen_reward, summed
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import CUT, TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.values import number_of, text_of, whole_of
 
 START, HEADER, SUMMARIES, JOURNAL = "_journal/start.json", "header.json", "summaries.json", "_journal/summaries/"
 GRADES = {"P": 0.5, "N": 0.0}  # partly right, and no answer; C and I are words of pass and fail
-CUT = frozenset({"max_tokens", "model_length"})
+AT_LIMIT = frozenset({"max_tokens", "model_length"})
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -55,6 +55,20 @@ class _Log(msgspec.Struct):
     plan: Any = None
     status: Any = None
     samples: list[_Sample] | None = None
+
+
+class _ToldOutput(_Output):
+    """An output with its text, which only the groups need; summaries lack both."""
+
+    completion: Any = None
+
+
+class _ToldSample(_Sample):
+    output: _ToldOutput | None = None
+
+
+class _ToldLog(_Log):
+    samples: list[_ToldSample] | None = None  # type: ignore[assignment]
 
 
 def _looks_like_archive(candidate: Candidate) -> bool:
@@ -88,7 +102,7 @@ class _Reading:
 def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -> None:
     reading = _Reading(sink=sink)
     for file in files:
-        _add(_log_of(file), file.name, reading)
+        _add(_log_of(file, _ToldLog if sink.details else _Log), file.name, reading)
     if len(reading.runs) > 1:
         sink.note(f"{len(reading.runs)} evaluations are pooled; keep one with --where run={reading.runs[0]}.")
 
@@ -112,7 +126,8 @@ def _add(log: _Log, name: str, reading: _Reading) -> None:
     failed = [sample.error is not None for sample in samples]
     model, limit = text_of(about.get("model")), _generation(log, "max_tokens")
     tokens = [_output_tokens(sample, model) for sample in samples]
-    cut = sum(_is_cut(sample, count, limit) for sample, count in zip(samples, tokens, strict=True))
+    ended = [_is_cut(sample, count, limit) for sample, count in zip(samples, tokens, strict=True)]
+    cut = ended.count(True)
     columns: dict[str, Sequence[Any]] = {
         "prompt": [text_of(sample.id) for sample in samples],
         "group": [f"{run} {text_of(sample.id)}" for sample in samples],
@@ -131,6 +146,8 @@ def _add(log: _Log, name: str, reading: _Reading) -> None:
         "run": [run] * len(samples),
         "epoch": [sample.epoch for sample in samples],
     }
+    if sink.details:
+        columns |= {TEXT: [getattr(sample.output, "completion", None) for sample in samples], CUT: ended}
     if any(failed):
         sink.note(f"{name}: {sum(failed):,} of {len(samples):,} samples ended in an error; their scores do not count.")
     if cut:
@@ -194,21 +211,23 @@ def _output_tokens(sample: _Sample, model: str | None) -> Any:
     return usage.get("output_tokens") if isinstance(usage, dict) else None
 
 
-def _is_cut(sample: _Sample, tokens: Any, limit: Any) -> bool:
+def _is_cut(sample: _Sample, tokens: Any, limit: Any) -> bool | None:
     """Whether a limit ended a sample. Summaries lack the reason to stop: the length tells, where a limit was set."""
     if sample.limit is not None:
         return True
     if sample.output is not None:
-        return any(isinstance(c.stop_reason, str) and c.stop_reason in CUT for c in sample.output.choices or [])
+        return any(isinstance(c.stop_reason, str) and c.stop_reason in AT_LIMIT for c in sample.output.choices or [])
     most, used = number_of(limit), number_of(tokens)
-    return most is not None and used is not None and used >= most
+    if most is None or used is None:
+        return None if sample.error is None else False
+    return used >= most
 
 
-def _log_of(file: InputFile) -> _Log:
+def _log_of(file: InputFile, kind: type[_Log]) -> _Log:
     try:
         if file.path is not None and _is_archive(file.path):
             return _from_archive(file.path, file.name)
-        return _from_document(file)
+        return _from_document(file, kind)
     except msgspec.ValidationError as error:
         raise PilotFormatError(f"{file.name}: is no Inspect log that can be read ({error}).") from None
 
@@ -218,12 +237,12 @@ def _is_archive(path: Path) -> bool:
         return raw.read(4) == b"PK\x03\x04"
 
 
-def _from_document(file: InputFile) -> _Log:
+def _from_document(file: InputFile, kind: type[_Log]) -> _Log:
     with open_sniffed(file) as sniffed:
         data = sniffed.stream.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise PilotFormatError(f"{file.name}: is one JSON document of more than 1 GB. Convert it to .eval.")
-    return _decoded(data.removeprefix(BYTE_ORDER_MARK), _Log, file.name)  # type: ignore[no-any-return]
+    return _decoded(data.removeprefix(BYTE_ORDER_MARK), kind, file.name)  # type: ignore[no-any-return]
 
 
 def _from_archive(path: Path, name: str) -> _Log:

@@ -88,7 +88,7 @@ def _read_lines(file: InputFile, run: LoggedRun, names: Names, sink: RolloutSink
                 lists["advantage"] = lists[LAST]
                 frame = frame_of_lists(lists, rewards, place)
                 values = {c: lists[c] for c in asked}
-                run.batches += batches_of_frame(frame, rewards, values, file.name, place, names)
+                run.batches += batches_of_frame(frame, rewards, values, file.name, place, names, details=sink.details)
     if empty:
         sink.note(f"{file.name}: {empty} {'line holds' if empty == 1 else 'lines hold'} no rollouts.")
 

@@ -30,7 +30,7 @@ from grpo_plan.readers.formats._dumps import (
     usable,
 )
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.values import shown
 
@@ -67,7 +67,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
             continue
         weights = _weights(seen[file.name], sink, file)
         named = asked(sink, seen[file.name], file.name, groups_known=False)
-        step = _whole(file, seen[file.name], ["idx", *weights, *named.values()], sink)
+        content = ["content"] if sink.details else []
+        step = _whole(file, seen[file.name], ["idx", *weights, *content, *named.values()], sink)
         size = request.options.rollouts_per_prompt or sizes.get((split, prefixes[file.name]))
         size = sizes[split, prefixes[file.name]] = size or _told_size(step, file, sink)
         _check(step, size, file, sink)
@@ -80,6 +81,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
             own["step"] = [number] * step.size
         if label:
             own["split"] = [split] * step.size
+        if sink.details:  # prompt and response together: of one group they are equal where the responses are
+            own[TEXT] = step.fields["content"]
         add(sink, step, own, named, reward_name(weights))
 
 

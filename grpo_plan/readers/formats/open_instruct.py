@@ -30,7 +30,7 @@ from grpo_plan.readers.formats._dumps import (
     usable,
 )
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import CUT, TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import shown
@@ -75,6 +75,11 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
                 "stratum": [d[0] if isinstance(d, list) and len(d) == 1 else d for d in batch.fields["dataset"]],
                 "truncated": stopped,
             }
+            if sink.details:
+                own[TEXT] = [
+                    _name_of(t) if bytes(t).startswith(b"[") else None for t in batch.fields["response_tokens"]
+                ]
+                own[CUT] = [None if r is None else r == "length" for r in batch.fields["finish_reason"]]
             if models[file.name] is not None:
                 own["policy"] = [models[file.name]] * batch.size
             add(sink, batch, own, named, reward_name(weights))

@@ -22,7 +22,7 @@ from grpo_plan.readers.formats._dumps import (
     usable,
 )
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import json_text, number_of, shown, text_of
@@ -50,7 +50,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
     weights = reward_weights("scores", (), sink, where)
     named = asked(sink, seen, where)
     names = [name for name in NAMES if name in seen]
-    fields = dict.fromkeys((*OWN, *names, *named.values()), Any)
+    fields = dict.fromkeys((*OWN, *names, *(["responses"] if sink.details else []), *named.values()), Any)
     prefixes = runs_of(files, sink)
     for file in files:
         for batch in _steps(file, fields, names, sink):
@@ -68,6 +68,8 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
                 "domain": batch.fields["domain"],
                 "tag": batch.fields["tag"],
             }
+            if sink.details:
+                own[TEXT] = batch.fields["responses"]
             add(sink, batch, own, named, reward_name(weights))
     note_unequal_groups(sink)
     judge(sink, FILTER)

@@ -24,7 +24,7 @@ from grpo_plan.readers.formats._dumps import (
     usable,
 )
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import CUT, TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.values import number_of, shown, text_of
 
@@ -42,7 +42,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
     seen = peek(files)
     weights = reward_weights("score", (), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
-    fields = dict.fromkeys((*OWN, *named.values()), Any)
+    fields = dict.fromkeys((*OWN, *(["output_response"] if sink.details else []), *named.values()), Any)
     cut = 0
     for file in files:
         step = _step_of(file)
@@ -61,6 +61,9 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
             }
             if step is not None:
                 own["step"] = [step] * batch.size
+            if sink.details:
+                own[TEXT] = batch.fields["output_response"]
+                own[CUT] = [None if r is None else r == "length" for r in batch.fields["stop_reason"]]
             add(sink, batch, own, named, reward_name(weights))
     note_cut_off(sink, cut)
     note_unequal_groups(sink)

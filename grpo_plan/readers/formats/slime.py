@@ -30,7 +30,7 @@ from grpo_plan.readers.formats._dumps import (
 )
 from grpo_plan.readers.formats._rows import chosen_reward
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import CUT, TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import shown, text_of
@@ -68,7 +68,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         keys = dict.fromkeys(key for sample in samples[:50] for key in sample)
         named = asked(sink, keys, file.name)
         columns = dict.fromkeys(
-            (*keys, "group_index", "prompt", "reward", "status", "remove_sample", "response_length")
+            (*keys, "group_index", "prompt", "reward", "status", "remove_sample", "response_length", "response")
         )
         fields = {name: [sample.get(name) for sample in samples] for name in columns}
         whole = Batch(file=file, fields=fields, size=len(samples), place=partial(_place, file))
@@ -88,6 +88,9 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
             "response_tokens": batch.fields["response_length"],
             "truncated": stopped,
         }
+        if sink.details:
+            own[TEXT] = batch.fields["response"]
+            own[CUT] = [None if s is None else s == "truncated" for s in batch.fields["status"]]
         if step is not None:
             own["step"] = [step] * batch.size
         if label:

@@ -115,7 +115,7 @@ def _parquet(path: Path, name: str, sink: RolloutSink, names: Names) -> list[Log
     needed = list(dict.fromkeys([*FIRST, *rewards, *([LAST] if LAST in schema else []), *asked]))
     frame = pl.scan_parquet(path, glob=False).select(needed).collect()
     values = {c: frame[c].to_list() for c in asked}
-    return batches_of_frame(frame, rewards, values, name, _rows_of(name), names)
+    return batches_of_frame(frame, rewards, values, name, _rows_of(name), names, details=sink.details)
 
 
 def _table(file: InputFile, sink: RolloutSink, names: Names) -> list[LoggedBatch]:
@@ -139,7 +139,7 @@ def _table(file: InputFile, sink: RolloutSink, names: Names) -> list[LoggedBatch
     rewards += [c for c in rest if c in rewards_asked(sink) and c not in rewards]
     values = {c: lists[c] for c in _asked(sink, columns, file.name)}
     frame = frame_of_lists(lists, rewards, place)
-    return batches_of_frame(frame, rewards, values, file.name, place, names)
+    return batches_of_frame(frame, rewards, values, file.name, place, names, details=sink.details)
 
 
 def _is_numbers(values: Sequence[Any], kind: type) -> bool:

@@ -14,7 +14,7 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import CUT, TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.values import number_of, shown, text_of
 
@@ -37,6 +37,17 @@ class _Trace(msgspec.Struct):
     num_output_tokens: Any = None
 
 
+class _Node(msgspec.Struct):
+    sampled: Any = None
+    message: Any = None
+
+
+class _ToldTrace(_Trace):
+    """A trace with its messages, which only the groups need."""
+
+    nodes: msgspec.Raw = msgspec.Raw(b"")
+
+
 class _Row(_Trace):
     """An episode, or (with no ``traces``) a trace that stands alone."""
 
@@ -47,6 +58,11 @@ class _Row(_Trace):
     run: Any = None
     info: Any = None
     traces: list[_Trace] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class _ToldRow(_Row):
+    nodes: msgspec.Raw = msgspec.Raw(b"")
+    traces: list[_ToldTrace] | msgspec.UnsetType | None = msgspec.UNSET  # type: ignore[assignment]
 
 
 def _looks(candidate: Candidate) -> bool:
@@ -87,7 +103,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
         path = str(file.path or file.name).replace("\\", "/")
         found = STEP.search(path)
         place = {"step": None if found is None else int(found.group(1)), "split": _split_of_path(path)}
-        for batch in json_rows(file, _Row, sink):
+        for batch in json_rows(file, _ToldRow if sink.details else _Row, sink):
             _choose(batch.rows, reading, file.name)
             rows = list(_rollouts(batch.rows, reading, place, batch.place))
             if rows:
@@ -162,7 +178,7 @@ def _rollouts(
         if not traces:  # the episode failed before any agent answered: a rollout without a score
             reading.failed += 1
             reading.rollouts += 1
-            yield {**common, **_of_agent(_Trace(), common), "reward": None, "at": at}
+            yield {**common, **_of_agent(_Trace(), common), "reward": None, "at": at, TEXT: None, CUT: False}
         for trace in traces:
             if _get(trace.agent, "trainable") is False:
                 reading.other_agents += 1
@@ -173,7 +189,9 @@ def _rollouts(
             failed = trace.ok is False or row.ok is False
             reading.failed += failed
             reward = None if failed else _reward(trace, reading, partial(line, at))
-            yield {**common, **_of_agent(trace, common), "reward": reward, "truncated": cut, "at": at}
+            told = trace.calls is not None or isinstance(trace.stop_condition, str)
+            rest = {"reward": reward, "truncated": cut, "at": at, TEXT: _response(trace), CUT: cut if told else None}
+            yield {**common, **_of_agent(trace, common), **rest}
 
 
 def _common(row: _Row, place: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,6 +259,16 @@ def _is_cut(trace: _Trace) -> bool:
     calls = [call for call in trace.calls or [] if not call.error]
     stopped = trace.stop_condition
     return (isinstance(stopped, str) and stopped in TRUNCATED) or bool(calls and calls[-1].finish_reason == "length")
+
+
+def _response(trace: _Trace) -> Sequence[Any] | None:
+    """The messages that the policy wrote; None where the row does not hold them or was read without."""
+    raw = getattr(trace, "nodes", b"")
+    try:
+        nodes: list[_Node] = msgspec.json.decode(raw, type=list[_Node])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return [node.message for node in nodes if node.sampled]
 
 
 def _sum_name(names: Mapping[str, None]) -> str:

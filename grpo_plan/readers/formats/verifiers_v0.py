@@ -15,7 +15,7 @@ from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._dumps import distinct, note_unequal_groups
 from grpo_plan.readers.formats._rows import chosen_reward, json_rows, summed
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import CUT, TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import number_of, text_of
@@ -35,6 +35,12 @@ class _Row(msgspec.Struct):
     error: Any = None
     is_truncated: Any = None
     token_usage: Any = None
+
+
+class _Told(_Row):
+    """A row with its response, which only the groups need."""
+
+    completion: Any = None
 
 
 def _looks(candidate: Candidate) -> bool:
@@ -64,8 +70,8 @@ def _read_file(file: InputFile, sink: RolloutSink) -> None:
     split = None if step is None else ("eval" if name.startswith("eval_") else "train")
     run = "" if file.path is None else str(file.path.parent)
     errors = cut = total = 0
-    for batch in json_rows(file, _Row, sink):
-        rows: Sequence[_Row] = batch.rows
+    for batch in json_rows(file, _Told if sink.details else _Row, sink):
+        rows: Sequence[Any] = batch.rows
         if not rows:
             continue
         total += len(rows)
@@ -85,6 +91,9 @@ def _read_file(file: InputFile, sink: RolloutSink) -> None:
             "response_tokens": [_tokens(row.token_usage) for row in rows],
             "truncated": [row.is_truncated is True for row in rows],
         }
+        if sink.details:
+            columns[TEXT] = [row.completion for row in rows]
+            columns[CUT] = [row.is_truncated if isinstance(row.is_truncated, bool) else None for row in rows]
         if step is not None:
             columns |= {"step": [step] * len(rows), "split": [split] * len(rows)}
         sink.add(columns, batch.place, reward_name=" + ".join(weights) if weights else TOTAL)

@@ -24,8 +24,9 @@ from grpo_plan.readers.formats._dumps import (
     runs_of,
     usable,
 )
+from grpo_plan.readers.group_details import digests
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.sink import RolloutSink
+from grpo_plan.readers.sink import TEXT, RolloutSink
 from grpo_plan.readers.source import Candidate, Evidence, Format
 from grpo_plan.readers.survivors import judge
 from grpo_plan.readers.values import shown
@@ -33,6 +34,7 @@ from grpo_plan.readers.values import shown
 OWN = ("input", "output", "gts", "score", "step")
 UID = re.compile(r"(.+)_([0-9]{1,15})_([0-9]{1,15})", re.DOTALL)  # prompt, session, index
 VALIDATION = re.compile(r"(^|[^a-z])(val|valid|validation|eval|evaluation|test)([^a-z]|$)")
+OUTPUT = "output"
 FILTER = "algorithm.filter_groups"
 
 
@@ -68,13 +70,13 @@ def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
     weights = reward_weights("score", _extra_rewards(seen), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
     chosen = bool(sink.request.reward_weights) or sink.request.given.get("reward") is not None
-    fields = dict.fromkeys(
-        ("input", "step", *(["uid"] if v1 else []), *weights, *(["score"] if chosen else []), *named.values()), Any
-    )
+    further = (*(["uid"] if v1 else []), *(["score"] if chosen else []), *([OUTPUT] if sink.details else []))
+    fields = dict.fromkeys(("input", "step", *weights, *further, *named.values()), Any)
+    hashed = sink.details and OUTPUT not in named.values()
     prefixes = runs_of(files, sink)
     splits = _splits(files, sink)
     for file in files:
-        for batch in _last_outputs(file, fields, sink) if v1 else _sound(file, fields, sink):
+        for batch in _last_outputs(file, fields, sink, hashed=hashed) if v1 else _sound(file, fields, sink):
             groups = [_prompt_of(u) for u in batch.fields["uid"]] if v1 else batch.fields["input"]
             prefix = prefixes[file.name]
             own = {
@@ -83,6 +85,8 @@ def _read(files: Sequence[InputFile], sink: RolloutSink, *, v1: bool) -> None:
                 "reward": rewards(batch, weights),
                 "step": batch.fields["step"],
             }
+            if sink.details:
+                own[TEXT] = batch.fields[OUTPUT]
             if chosen:
                 own["full_reward"] = batch.fields["score"]
             if file.name in splits:
@@ -123,17 +127,18 @@ def _fault(fields: Mapping[str, Sequence[Any]], i: int) -> str | None:
     return not_whole("step", step)
 
 
-def _last_outputs(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink) -> Iterator[Batch]:
+def _last_outputs(file: InputFile, fields: Mapping[str, Any], sink: RolloutSink, *, hashed: bool) -> Iterator[Batch]:
     """A file without padding, repeated rows and all outputs of a session but the last.
 
-    The rows of one step are held at once, equal prompts only once.
+    The rows of one step are held at once, equal prompts only once, and outputs as hashes where they are ``hashed``.
     """
     texts: dict[str, str] = {}
     columns: dict[str, list[Any]] = {name: [] for name in fields}
     for found in _sound(file, fields, sink):
         batch = found.only([i for i, uid in enumerate(found.fields["uid"]) if not uid.startswith("pad")])
         sink.drop("padding_rows", found.size - batch.size)
-        for name, values in batch.fields.items():
+        for name, given in batch.fields.items():
+            values = digests(given).to_list() if hashed and name == OUTPUT else given
             columns[name] += [texts.setdefault(text, text) for text in values] if name == "input" else values
     last: dict[str, tuple[int, int]] = {}  # session to index and row of its last output
     for i, uid in enumerate(columns["uid"]):

@@ -1,0 +1,154 @@
+"""A page of an answer in parts that can be printed as text or written as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from grpo_plan.cli.common import PAGE_WIDTH, console, print_table, say
+from grpo_plan.errors import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LABEL = 9
+NESTED = 4  # a line indented more than this belongs to a point of a list
+MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*[|"} | {"<": "&lt;", ">": "&gt;", "#": "\\#"})
+CELL = str.maketrans({c: f"\\{c}" for c in "\\`*|"} | {"<": "&lt;", ">": "&gt;"})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A label and what stands beside it."""
+
+    label: str
+    text: str
+    strong: bool = False
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of a section, or of a part of one."""
+
+    text: str
+    part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences."""
+
+    text: str
+    indent: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Bullet:
+    """One of several points; with a mark of its own, or a dash."""
+
+    text: str
+    mark: str = "-"
+    indent: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Lines as they are."""
+
+    lines: Sequence[str]
+
+
+Part = Line | Heading | Paragraph | Bullet | Grid | Verbatim
+
+
+def print_page(parts: Sequence[Part], file: Any = None) -> None:
+    """As text of 80 columns; plain where it does not go to a terminal."""
+    out = console(file)
+    for i, part in enumerate(parts):
+        _print(out, part, first=i == 0)
+
+
+def page_text(parts: Sequence[Part]) -> str:
+    """The text of `print_page`."""
+    held = StringIO()
+    print_page(parts, held)
+    return held.getvalue()
+
+
+def _print(out: Console, part: Part, *, first: bool) -> None:
+    if isinstance(part, Heading):
+        out.print(f"{'' if first else chr(10)}{one_line(part.text)}", style="bold", soft_wrap=True)
+    elif isinstance(part, Line):
+        indent = f"{'':{part.indent}}{one_line(part.label):{LABEL}}"
+        text = textwrap.wrap(
+            one_line(part.text), PAGE_WIDTH, initial_indent=indent, subsequent_indent=" " * len(indent),
+            break_on_hyphens=False,
+        )  # fmt: skip
+        out.print("\n".join(text or [indent.rstrip()]), style="bold" if part.strong else None)
+    elif isinstance(part, Paragraph):
+        say(out, one_line(part.text), " " * part.indent)
+    elif isinstance(part, Bullet):
+        say(out, one_line(part.text), f"{'':{part.indent}}{part.mark} ")
+    elif isinstance(part, Verbatim):
+        out.print("\n".join(f"  {line}" for line in part.lines), soft_wrap=True)
+    else:
+        _print_grid(out, part)
+
+
+def _print_grid(out: Console, grid: Grid) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("")
+    for i, name in enumerate(grid.columns):
+        table.add_column(one_line(name), justify="right" if i in grid.right else "left", no_wrap=True)
+    for row in grid.rows:
+        table.add_row("", *map(one_line, row))
+    print_table(out, table)
+
+
+def page_markdown(parts: Sequence[Part], title: str) -> str:
+    """As Markdown for a ticket."""
+    lines = [f"### {one_line(title).translate(MARKDOWN)}", ""]
+    listed = False
+    for part in parts:
+        is_list = isinstance(part, Bullet) or (isinstance(part, Line) and not part.strong)
+        if listed and not is_list:
+            lines.append("")
+        listed = is_list
+        lines += _markdown(part)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _markdown(part: Part) -> list[str]:
+    if isinstance(part, Heading):
+        return [f"{'#####' if part.part else '####'} {one_line(part.text).translate(MARKDOWN)}", ""]
+    if isinstance(part, Verbatim):
+        return ["```text", *part.lines, "```", ""]
+    if isinstance(part, Grid):
+        names = [one_line(name).translate(CELL) for name in part.columns]
+        rule = ["---:" if i in part.right else "---" for i in range(len(names))]
+        body = [[one_line(cell).translate(CELL) for cell in row] for row in part.rows]
+        return [*(f"| {' | '.join(row)} |" for row in (names, rule, *body)), ""]
+    text = one_line(part.text).translate(MARKDOWN)
+    if isinstance(part, Paragraph):
+        return [text, ""]
+    if isinstance(part, Bullet):
+        return [f"{part.mark} {text}"]
+    label = one_line(part.label).strip().translate(MARKDOWN)
+    if part.strong:
+        return [f"**{label}: {text}**", ""]
+    return [f"{'   ' if part.indent > NESTED else ''}- **{label}:** {text}"]

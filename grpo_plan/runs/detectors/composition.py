@@ -1,0 +1,201 @@
+"""What the dead groups of a run are: too hard, solved, or turning from the one to the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grpo_plan.quantities import Absent
+from grpo_plan.runs.detectors.common import (
+    SeenShare,
+    absent,
+    evidence_of,
+    in_words,
+    late_share,
+    percent,
+    share_of,
+    too_little,
+)
+from grpo_plan.runs.facts import Facts
+from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
+from grpo_plan.runs.learning import Learning, learning_curve
+from grpo_plan.runs.measured import Measured
+from grpo_plan.runs.trend import changed
+
+MANY_FAIL, MANY_PASS = 0.5, 0.4  # shares of all groups from which a check speaks
+FEW_MIXED, HARDLY_MIXED = 0.10, 0.05
+THIRDS = 3
+ROWS_TO_TURN = 9
+MOVED = 0.05
+REFERENCE = (
+    "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
+)
+
+
+def starved(facts: Facts) -> Outcome:
+    """Most groups fail altogether, and the run does not get better."""
+    id, fail, passes = "STARVED", facts.all_fail, facts.all_pass
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
+    window, share = late_share(facts, fail)
+    _, other = late_share(facts, passes)
+    mixed = _mixed(share, other)
+    curve = learning_curve(facts)
+    seen = f"{in_words(share)} of groups all fail and {in_words(other)} all pass in {window.span}"
+    if share.undecided(MANY_FAIL):
+        return too_little(id, "the share of all-fail groups", share, window)
+    if not (share.low > MANY_FAIL and share.low > other.high):
+        return Clear(id=id, because=f"{seen}.")
+    planned = facts.planned
+    if planned is not None and planned.all_fail is not None:
+        limit = planned.all_fail.upper(facts.settings.false_alarm)
+        if share.low <= limit:
+            return Clear(id=id, because=f"{seen}, planned up to {percent(limit)} % all-fail.")
+    if curve.improving:
+        return Clear(id=id, because=f"{seen}, but {curve.says}.")
+    if mixed < HARDLY_MIXED:
+        severity = Severity.CRITICAL
+    elif mixed < FEW_MIXED or curve.learning in (Learning.FLAT, Learning.FALLING):
+        severity = Severity.WARNING
+    else:
+        severity = Severity.INFO
+    return Finding(
+        id=id,
+        severity=severity,
+        says=f"{seen}: the prompts are too hard for this policy, or the reward never pays; {curve.says}.",
+        onset_step=_since(fail, MANY_FAIL),
+        evidence={
+            **evidence_of("late_all_fail_fraction", share),
+            **evidence_of("late_all_pass_fraction", other),
+            "mixed_fraction_high": mixed,
+            "reward": curve.learning.value,
+            "rows": window.rows,
+        },
+        remedy="Read a few failing rollouts: is the reward ever paid, are responses cut off? Then take easier prompts "
+        "or give partial rewards; a larger group helps only where some rollouts pass.",
+        reference=REFERENCE,
+    )
+
+
+def saturated(facts: Facts) -> Outcome:
+    """Most dead groups pass altogether: the prompts are solved."""
+    id, fail, passes = "SATURATED", facts.all_fail, facts.all_pass
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
+    window, share = late_share(facts, passes)
+    _, other = late_share(facts, fail)
+    mixed = _mixed(other, share)
+    curve = learning_curve(facts)
+    seen = f"{in_words(share)} of groups all pass and {in_words(other)} all fail in {window.span}"
+    if share.undecided(MANY_PASS):
+        return too_little(id, "the share of all-pass groups", share, window)
+    if not (share.low > MANY_PASS and share.low > other.high):
+        return Clear(id=id, because=f"{seen}.")
+    planned = facts.planned
+    expected = (
+        planned is not None
+        and planned.all_pass is not None
+        and share.low <= planned.all_pass.upper(facts.settings.false_alarm)
+    )
+    stuck = curve.learning in (Learning.FLAT, Learning.FALLING) and not expected
+    severity = Severity.WARNING if (mixed < FEW_MIXED and not expected) or stuck else Severity.INFO
+    why = "as planned" if expected else curve.says
+    return Finding(
+        id=id,
+        severity=severity,
+        says=f"{seen}: the prompts are becoming solved; {why}.",
+        onset_step=_since(passes, MANY_PASS),
+        evidence={
+            **evidence_of("late_all_pass_fraction", share),
+            **evidence_of("late_all_fail_fraction", other),
+            "mixed_fraction_high": mixed,
+            "reward": curve.learning.value,
+            "rows": window.rows,
+        },
+        remedy="Drop prompts that always pass and add harder ones, then measure and plan again; stop if the evaluation "
+        "no longer moves.",
+        reference=REFERENCE,
+    )
+
+
+def composition_turned(facts: Facts) -> Outcome:
+    """Dead groups that were all-fail and are all-pass now: the remedy turns with them."""
+    id, fail, passes = "COMPOSITION_TURNED", facts.all_fail, facts.all_pass
+    if isinstance(fail, Absent):
+        return absent(id, fail)
+    if isinstance(passes, Absent):
+        return absent(id, passes)
+    rows = min(fail.rows, passes.rows)
+    if rows < ROWS_TO_TURN:
+        return Skipped(id=id, needs=f"{ROWS_TO_TURN} rows; the log has {rows}.")
+    third, level = rows // THIRDS, facts.settings.level
+    first = [share_of(s.take(slice(0, third)), level) for s in (fail, passes)]
+    last = [share_of(s.take(slice(s.rows - third, None)), level) for s in (fail, passes)]
+    seen = (
+        f"all-fail {in_words(first[0])} in the first third of the rows and {in_words(last[0])} in the last, all-pass "
+        f"{in_words(first[1])} and {in_words(last[1])}"
+    )
+    if any(s.wide for s in (*first, *last)):
+        return too_little(id, "the shares of all-fail and all-pass groups", last[0], fail)
+    forth = first[0].low > first[1].high and last[1].low > last[0].high
+    back = first[1].low > first[0].high and last[0].low > last[1].high
+    turning = False
+    if fail.exact and passes.exact and not forth and not back:
+        less, more = (changed(s.values, s.groups, level=0.99) for s in (fail, passes))
+        turning = less.high is not None and more.low is not None and less.high < -MOVED and more.low > MOVED
+    if not (forth or back or turning):
+        return Clear(id=id, because=f"{seen}.")
+    if back:
+        says = f"dead groups were mostly solved prompts and now mostly fail: {seen}"
+        remedy = (
+            "Look for what broke: new data, another reward, a collapsed policy. Go back to the last good checkpoint."
+        )
+    elif forth:
+        says = f"dead groups were mostly too hard and are now mostly solved: {seen}"
+        remedy = "Turn the remedy too: from easier prompts to harder ones. Drop what is solved, and plan again."
+    else:
+        says = f"dead groups are turning from too hard to solved: {seen}"
+        remedy = "Keep watching the composition: the remedy is about to turn from easier prompts to harder ones."
+    return Finding(
+        id=id,
+        severity=Severity.WARNING if back else Severity.INFO,
+        says=f"{says}.",
+        onset_step=_crossing(fail, passes) if forth or back else None,
+        evidence={
+            "turned": forth or back,
+            **evidence_of("first_all_fail_fraction", first[0]),
+            **evidence_of("last_all_fail_fraction", last[0]),
+            **evidence_of("first_all_pass_fraction", first[1]),
+            **evidence_of("last_all_pass_fraction", last[1]),
+            "rows": rows,
+        },
+        remedy=remedy,
+        reference=REFERENCE,
+    )
+
+
+def _mixed(fail: SeenShare, passes: SeenShare) -> float:
+    """Upper limit of the share of mixed groups."""
+    return max(1.0 - fail.low - passes.low, 0.0)
+
+
+def _since(series: Measured, limit: float) -> int | None:
+    """First step from which on the share stays above a limit, to the end, smoothed over a tenth of the rows."""
+    width = max(series.rows // 10, 1)
+    smooth = np.convolve(series.values, np.full(width, 1.0 / width), mode="valid")
+    below = np.flatnonzero(smooth <= limit)
+    at = 0 if not below.size else int(below[-1]) + width
+    return int(series.steps[at]) if at < series.rows else None
+
+
+def _crossing(fail: Measured, passes: Measured) -> int | None:
+    """First step from which on there are more of the last kind, to the end, smoothed over a tenth of the rows."""
+    steps, a, b = np.intersect1d(fail.steps, passes.steps, assume_unique=True, return_indices=True)
+    apart = passes.values[b] - fail.values[a]
+    width = max(steps.size // 10, 1)
+    smooth = np.convolve(apart, np.full(width, 1.0 / width), mode="valid")
+    other = np.flatnonzero(np.sign(smooth) != np.sign(smooth[-1]))
+    return int(steps[int(other[-1]) + width]) if other.size and int(other[-1]) + width < steps.size else None

@@ -1,0 +1,103 @@
+"""`diagnose`: every check on a run, and what they say together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike
+
+from grpo_plan._validate import require
+from grpo_plan.planning.plan import Plan
+from grpo_plan.run_log import RunLog
+from grpo_plan.runs.advice import advise
+from grpo_plan.runs.detectors.registry import detectors
+from grpo_plan.runs.expectation import Expectation
+from grpo_plan.runs.facts import Facts
+from grpo_plan.runs.finding import Clear, Finding, Severity, Skipped
+from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.verdict import verdict_of
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagnosis:
+    """What a run is doing.
+
+    Attributes:
+        verdict: One line.
+        findings: What was found, gravest first.
+        skipped: Checks that could not run, and what each needs.
+        clear: Checks that ran and found nothing.
+        facts: The run as the checks saw it.
+    """
+
+    verdict: str
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+    clear: tuple[Clear, ...]
+    facts: Facts = field(repr=False)
+
+    @property
+    def run(self) -> RunLog:
+        """The log."""
+        return self.facts.run
+
+    @property
+    def worst(self) -> Severity | None:
+        """The gravest severity found; None without a finding."""
+        return max((f.severity for f in self.findings), key=lambda s: s.rank, default=None)
+
+    def finding(self, id: str) -> Finding | None:
+        """The finding of this id, or None."""
+        return next((f for f in self.findings if f.id == id), None)
+
+    def at_least(self, severity: Severity | str) -> tuple[Finding, ...]:
+        """Findings of this severity or a graver one."""
+        least = Severity(severity).rank
+        return tuple(f for f in self.findings if f.severity.rank >= least)
+
+    def __str__(self) -> str:
+        """The verdict and one line for each finding."""
+        return "\n".join((self.verdict, *(f"{f.severity.value}: {f.id}: {f.says}" for f in self.findings)))
+
+
+def diagnose(
+    run: RunLog,
+    plan: Plan | Expectation | str | PathLike[str] | None = None,
+    *,
+    settings: Settings | None = None,
+) -> Diagnosis:
+    """What a run is doing, measured against its plan.
+
+    Args:
+        run: The log, of `read_run`.
+        plan: What was expected: a plan, the file that ``plan --json`` or ``fit --json`` wrote, or None.
+        settings: What the log does not say, and the knobs of the checks.
+
+    Raises:
+        DomainError: ``run`` is no run.
+        PlanFormatError: ``plan`` is a file that holds no plan.
+    """
+    require(run, RunLog, "run", "Read it with read_run.")
+    chosen = settings or Settings()
+    facts = Facts(run, chosen, _expectation(plan, chosen.group_size or run.rollouts_per_prompt))
+    outcomes = [detect(facts) for detect in detectors().values()]
+    findings = sorted(
+        (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
+    )  # stable: the order of the checks within a severity
+    findings = list(advise(facts, findings))
+    skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
+    return Diagnosis(
+        verdict=verdict_of(facts, findings, len(skipped)),
+        findings=tuple(findings),
+        skipped=skipped,
+        clear=tuple(o for o in outcomes if isinstance(o, Clear)),
+        facts=facts,
+    )
+
+
+def _expectation(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
+    if plan is None or isinstance(plan, Expectation):
+        return plan
+    if isinstance(plan, str | PathLike):
+        return Expectation.load(plan)
+    require(plan, Plan, "plan", "Give a plan of plan_group_size, or the file that plan --json wrote.")
+    return Expectation.from_plan(plan, group_size=group_size)

@@ -1,0 +1,79 @@
+"""The verdict of a diagnosis in one line: how many groups are dead, of which kind, as planned or not, what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grpo_plan.quantities import Absent
+from grpo_plan.runs.detectors.common import in_words, late_share, percent
+from grpo_plan.runs.facts import Facts
+from grpo_plan.runs.finding import Finding, Severity
+from grpo_plan.runs.measured import Measured
+
+AT_ONCE = 3
+
+
+def verdict_of(facts: Facts, findings: Sequence[Finding], skipped: int = 0) -> str:
+    """One line; findings come gravest first."""
+    return f"{_dead(facts)} {_worst(findings)}{_unchecked(facts, skipped)}"
+
+
+def _dead(facts: Facts) -> str:
+    dead = facts.dead
+    if not facts.run.steps.size:
+        return "The log holds no training step."
+    if isinstance(dead, Absent):
+        return "The log does not tell how many groups are dead."
+    window, share = late_share(facts, dead)
+    if dead.exact:
+        said = f"{in_words(share)} of groups are dead in {window.span}"
+    else:
+        said = f"The log only bounds the dead fraction: {in_words(share)} of groups in {window.span}"
+    parts = [_part(facts, series, word) for series, word in ((facts.all_fail, "fail"), (facts.all_pass, "pass"))]
+    known = [part for part in parts if part]
+    composition = f" ({', '.join(known)})" if known else ""
+    return f"{said}{composition}{_planned(facts)}."
+
+
+def _part(facts: Facts, series: Measured | Absent, word: str) -> str:
+    if isinstance(series, Absent):
+        return ""
+    share = late_share(facts, series)[1]
+    if share.wide:
+        return ""
+    shown = (
+        percent(share.seen_low)
+        if share.value is not None
+        else f"{percent(share.seen_low)} to {percent(share.seen_high)}"
+    )
+    return f"{shown} % all {word}"
+
+
+def _planned(facts: Facts) -> str:
+    planned, dead = facts.planned, facts.dead
+    if planned is None or isinstance(dead, Absent):
+        return ""
+    share = late_share(facts, dead)[1]
+    band = f"{percent(planned.dead.low)} to {percent(planned.dead.high)} %"
+    if share.low > planned.dead.high:
+        return f", more than the plan's {band}"
+    if share.high < planned.dead.low:
+        return f", fewer than the plan's {band}"
+    return f", in line with the plan's {band}"
+
+
+def _worst(findings: Sequence[Finding]) -> str:
+    grave = [f for f in findings if f.severity is not Severity.INFO]
+    if grave:
+        shown = ", ".join(f.id for f in grave[:AT_ONCE]) + (", ..." if len(grave) > AT_ONCE else "")
+        return f"{grave[0].severity.value.capitalize()}: {shown}. {grave[0].remedy}"
+    if findings:
+        return f"No warning; to know: {', '.join(f.id for f in findings[:AT_ONCE])}."
+    return "No warning."
+
+
+def _unchecked(facts: Facts, skipped: int) -> str:
+    """Where the dead fraction is not known, quiet is no clean bill."""
+    if not skipped or not isinstance(facts.dead, Absent):
+        return ""
+    return f" This is no clean bill: {skipped} checks could not run."
