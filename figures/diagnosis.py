@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from figures.scenarios import SCENARIOS, Scenario, plan_of, run_log
-from grpo_plan import diagnose
+from grpo_plan.runs.diagnosis import diagnose
 
 TABLE = Path(__file__).with_suffix(".csv")
 SEEDS, WORKERS = 200, 2
