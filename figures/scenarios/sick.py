@@ -237,11 +237,11 @@ SICK = (
     _sick("copies", "Temperature 0: the rollouts of a group are one text.", _copies, "DUPLICATE_ROLLOUTS"),
     _sick(
         "flat reward",
-        "All rewards are 0.2, for the format; answers are never found right.",
+        "All rewards are 0.2, for the format; the log does not say that this is no failure.",
         _flat(False, STEPS),
-        "FLAT_REWARD",
+        "DEGENERATE_GROUPS",
     ),
-    _sick("flat reward, rollouts", "The same with its rollouts.", _flat(True, 60), "FLAT_REWARD"),
+    _sick("flat reward, rollouts", "The same with its rollouts, which say it.", _flat(True, 60), "FLAT_REWARD"),
     _sick(
         "batch-scaled metric", "The metric says 0.0 while 60 % are dead.", _batch_scaled, tells=("BATCH_SCALED_METRIC",)
     ),
