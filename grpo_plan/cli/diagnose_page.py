@@ -34,9 +34,9 @@ SETTINGS = ("group_size", "prompts_per_step")  # said of the run
 MOST_NAMES = 12
 ROLLOUTS = "Rollouts would tell: "
 _OPTIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r" \(Settings\.\w+\)| \(\w+ of Settings\)| \(\w+= of read_run\)"), ""),
-    (re.compile(r"(\w+)(?: of Settings|= of read_run)"), lambda found: f"--{found[1].replace('_', '-')}"),
-    (re.compile(r"Settings\.(\w+)"), lambda found: f"--{found[1].replace('_', '-')}"),
+    (re.compile(r" \(DiagnosisSettings\.\w+\)| \(\w+ of DiagnosisSettings\)| \(\w+= of read_run\)"), ""),
+    (re.compile(r"(\w+)(?: of DiagnosisSettings|= of read_run)"), lambda found: f"--{found[1].replace('_', '-')}"),
+    (re.compile(r"DiagnosisSettings\.(\w+)"), lambda found: f"--{found[1].replace('_', '-')}"),
     (re.compile(r"The setting (\w+) settles it"), r"--config \1=VALUE settles it"),
     (re.compile(r"--reward-column"), "--reward"),
 )
@@ -85,7 +85,7 @@ def in_options(text: str) -> str:
 
     >>> in_options("Say what passes with pass_threshold= of read_run.")
     'Say what passes with --pass-threshold.'
-    >>> in_options("the settings (beta), or kl_coefficient of Settings; give --gpus (Settings.gpus)")
+    >>> in_options("the settings (beta), or kl_coefficient of DiagnosisSettings; give --gpus (DiagnosisSettings.gpus)")
     'the settings (beta), or --kl-coefficient; give --gpus'
     """
     for pattern, instead in _OPTIONS:

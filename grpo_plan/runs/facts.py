@@ -16,7 +16,7 @@ from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 
 NOTHING_SAID = 0.98  # bounds this far apart tell nothing
 ANY_SIZE = 100_000  # bounds of the composition hold for every group size at a large one
@@ -35,7 +35,7 @@ class Facts:
     """
 
     run: RunLog
-    settings: Settings = field(default_factory=Settings)
+    settings: DiagnosisSettings = field(default_factory=DiagnosisSettings)
     expectation: Expectation | None = None
 
     @cached_property

@@ -104,7 +104,7 @@ def _why(facts: Facts, planned: ExpectedGroups, tested: Tested) -> tuple[Severit
             "more groups than planned fail altogether" + (" from the start" if parts["fail"].from_start else ""),
             f"{COMPARE} Then plan again from a pilot of this policy.",
         )
-    if passing and curve.improving:
+    if passing and curve.improving and not tested.from_start:
         return (
             Severity.INFO,
             f"because prompts become easy; {curve.says}",
