@@ -157,9 +157,8 @@ class Facts:
         planned = self.prompts_per_step
         if planned is None:
             return np.full(steps.size, max(shown, 1), dtype=np.int64), False
-        most = planned * self.steps_per_row
-        count = min(max(planned, shown), most)
-        return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 or count == most
+        count = max(planned, shown)  # values that need more groups than a step has are means over several steps
+        return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 and count == planned
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
