@@ -144,13 +144,54 @@ class RunBuilder:
         """Whether no metric of training was found."""
         return not self._train
 
+    @property
+    def taken_back(self) -> int:
+        """Steps that were logged again, or undone because the run was taken up before them."""
+        return len(self._undone)
+
+    def state(self) -> dict[str, Any]:
+        """All that was taken in, as a document of JSON."""
+        return {
+            "dropped": dict(self.dropped),
+            "notes": list(self.notes),
+            "labels": list(self.labels),
+            "config": dict(self.config),
+            "rows": self.rows,
+            "train": {name: [list(column), list(column.values())] for name, column in self._train.items()},
+            "eval": {name: [list(column), list(column.values())] for name, column in self._eval.items()},
+            "undone": sorted(self._undone),
+            "last": dict(self._last),
+            "totals": sorted(self._totals),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> RunBuilder:
+        """A builder as it was when `state` was asked for; what is no such document raises what it raises."""
+        columns = [
+            {str(name): dict(zip(map(int, steps), map(float, values), strict=True)) for name, (steps, values) in table}
+            for table in (state["train"].items(), state["eval"].items())
+        ]
+        return cls(
+            dropped=Counter({str(k): int(v) for k, v in state["dropped"].items()}),
+            notes=[str(note) for note in state["notes"]],
+            labels=dict.fromkeys(map(str, state["labels"])),
+            config=dict(state["config"]),
+            rows=int(state["rows"]),
+            _train=columns[0],
+            _eval=columns[1],
+            _undone=set(map(int, state["undone"])),
+            _last={str(k): int(v) for k, v in state["last"].items()},
+            _totals=set(map(int, state["totals"])),
+        )
+
     def run_log(self, *, format: str, source: str, tool: str | None = None, **more: Any) -> RunLog:
         """What was taken in."""
         clocks = [n for n in self._train if n in CLOCKS] if len(self._train) > len(CLOCKS & set(self._train)) else []
         steps = sorted({s for name, column in self._train.items() if name not in clocks for s in column})
         known = set(steps)
+        train = dict(self._train)
         for name in clocks:  # an evaluation logs the epoch too, and is no step of training
-            self._train[name] = {s: v for s, v in self._train[name].items() if s in known}
+            train[name] = {s: v for s, v in train[name].items() if s in known}
         again = self._undone & set(steps)
         dropped = Counter(self.dropped)
         dropped["steps_logged_twice"] += len(again)
@@ -165,7 +206,7 @@ class RunBuilder:
         eval_steps = sorted({s for column in self._eval.values() for s in column})
         return RunLog(
             steps=np.array(steps, dtype=np.int64),
-            metrics=_columns(self._train, steps),
+            metrics=_columns(train, steps),
             eval_steps=np.array(eval_steps, dtype=np.int64),
             eval_metrics=_columns(self._eval, eval_steps),
             format=format,

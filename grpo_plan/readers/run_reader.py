@@ -110,12 +110,15 @@ def _read(source: object, request: ReadRequest, size: int | None, groups: bool) 
             f"{log.source}: holds no metrics of training{_left_out(log)}. Give the log of a trainer (grpo-plan formats "
             "lists them)."
         )
-    if found is not None and found.notes:
-        log = replace(log, notes=(*log.notes, *found.notes))
-    if found is not None and found.beside:
-        also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
-        log = replace(log, notes=sentences(*log.notes, f"Also there, and not read: {also}."))
+    if found is not None and (said := notes_of(found)):
+        log = replace(log, notes=sentences(*log.notes, *said))
     return replace(log, pass_threshold=request.options.pass_threshold)
+
+
+def notes_of(found: Found) -> tuple[str, ...]:
+    """What was there and was not read."""
+    also = ", ".join(f"{name} ({len(held):,} file{'s' * (len(held) > 1)})" for name, held in found.beside.items())
+    return (*found.notes, *((f"Also there, and not read: {also}.",) if also else ()))
 
 
 def _left_out(log: RunLog) -> str:
@@ -205,6 +208,11 @@ def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
         if not log.metrics:
             raise held
         return replace(log, notes=(*log.notes, f"The rollouts beside the metrics were not read: {held}"))
+    return with_group_log(log, held)
+
+
+def with_group_log(log: RunLog, held: GroupLog) -> RunLog:
+    """A run with groups of rollouts that were read beside it."""
     steps = log.steps if log.metrics else np.unique(held.step)
     where = "" if not log.metrics else "Rollouts beside the metrics: "
     said = held.provenance.sentences
@@ -212,6 +220,22 @@ def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
     notes = (*log.notes, *(f"{where}{note}" for note in held.notes if note not in pooled))
     format = log.format if log.metrics else (held.provenance.format or log.format)
     return replace(log, groups=held, steps=steps, notes=notes, format=format)
+
+
+def groups_beside(source: Source, request: ReadRequest, group_size: int | None) -> GroupLog | None:
+    """The groups of rollouts of a source; None where it holds none.
+
+    Raises:
+        GrpoPlanError: They cannot be read.
+    """
+    if not _rollouts(source):
+        return None
+    held = _groups_of(source, request, None)
+    if isinstance(held, GrpoPlanError) and group_size is not None:
+        held = _groups_of(source, request, group_size)
+    if isinstance(held, GrpoPlanError):
+        raise held
+    return held
 
 
 def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> GroupLog | GrpoPlanError:

@@ -22,6 +22,14 @@ ROLLOUT_COLUMNS = frozenset(
 )
 LEAST_KNOWN = 3  # known names that make a table a log of metrics
 Unwrap = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+READ_AS: Mapping[str, tuple[str | None, str]] = {  # format to its trainer, and the object that holds a row's metrics
+    "verl-metrics": ("verl", "data"),
+    "ms-swift-metrics": ("ms-swift", ""),
+    "easyr1-metrics": ("easyr1", ""),
+    "prime-rl-metrics": ("prime-rl", ""),
+    "tinker-metrics": ("tinker", ""),
+    "metrics": (None, ""),
+}
 
 
 def read_metrics(
@@ -35,12 +43,12 @@ def read_metrics(
         tables = [(file, rows_of(file, request, builder)) for file in held]
         for file, rows in tables[:-1]:
             _add_backup(builder, rows, tables[-1][1], file)
-        add_rows(builder, [_unwrapped(row, unwrap) for row in tables[-1][1]])
+        add_rows(builder, [unwrapped(row, unwrap) for row in tables[-1][1]])
     builder.config.update(settings_beside(files, builder))
     return builder.run_log(format=name, source=place_of(read), tool=tool)
 
 
-def _unwrapped(row: Mapping[str, Any], unwrap: str) -> dict[str, Any]:
+def unwrapped(row: Mapping[str, Any], unwrap: str) -> dict[str, Any]:
     """A row with the metrics of ``data`` beside its step."""
     if not unwrap:
         return dict(row)
@@ -118,9 +126,8 @@ def _is_metrics(candidate: Candidate) -> bool:
     return len(others) >= LEAST_KNOWN or any("/" in n or n == "frac_reward_zero_std" for n in others)
 
 
-def _reader(
-    name: str, tool: str | None = None, unwrap: str = ""
-) -> Callable[[Sequence[InputFile], ReadRequest], RunLog]:
+def _reader(name: str) -> Callable[[Sequence[InputFile], ReadRequest], RunLog]:
+    tool, unwrap = READ_AS[name]
     return lambda files, request: read_metrics(files, request, name, tool, unwrap=unwrap)
 
 
@@ -137,7 +144,7 @@ FORMATS = (
             "settings are not in the file",
         ),
         looks_like=_is_verl,
-        run=_reader("verl-metrics", "verl", "data"),
+        run=_reader("verl-metrics"),
     ),
     Format(
         name="ms-swift-metrics",
@@ -148,7 +155,7 @@ FORMATS = (
         versions="4.6.0",
         limits=("with dynamic_sample only survivors are counted",),
         looks_like=_is_ms_swift,
-        run=_reader("ms-swift-metrics", "ms-swift"),
+        run=_reader("ms-swift-metrics"),
         preference=-1,
     ),
     Format(
@@ -160,7 +167,7 @@ FORMATS = (
         versions="2026-07",
         limits=("no share of dead groups", "with online_filtering only survivors are logged"),
         looks_like=_is_easyr1,
-        run=_reader("easyr1-metrics", "easyr1"),
+        run=_reader("easyr1-metrics"),
     ),
     Format(
         name="prime-rl-metrics",
@@ -171,7 +178,7 @@ FORMATS = (
         versions="0.3 to 0.8, three generations of names",
         limits=("rollouts that ended in an error count as reward 0", "shaped rewards count as mixed"),
         looks_like=_of_tool("prime-rl"),
-        run=_reader("prime-rl-metrics", "prime-rl"),
+        run=_reader("prime-rl-metrics"),
     ),
     Format(
         name="tinker-metrics",
@@ -182,7 +189,7 @@ FORMATS = (
         versions="0.5.8 (written), 0.6.1 (read in source)",
         limits=("total rewards are compared: a format penalty makes a group mixed",),
         looks_like=_of_tool("tinker"),
-        run=_reader("tinker-metrics", "tinker"),
+        run=_reader("tinker-metrics"),
     ),
     Format(
         name="metrics",
