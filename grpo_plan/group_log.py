@@ -45,7 +45,7 @@ class GroupLog:
         distinct_rewards: Different rewards, shape (N,), 0 where none was scored; rewards closer than 1e-8 to the next
             are one. None where they were not counted.
         reward_var: Population variance of the rewards (divided by their number), shape (N,), NaN where none was
-            scored; None where it was not counted.
+            scored or it is beyond every float; None where it was not counted.
         response_tokens: Mean response length over the rollouts of which it is known, shape (N,), NaN where of none;
             None where the source never says it.
         measured: Rollouts of which the response length is known, shape (N,); None with ``response_tokens``.
@@ -94,7 +94,7 @@ class GroupLog:
     @property
     def dead(self) -> NDArray[np.bool_]:
         """Which groups are dead: all scored rewards equal, or fewer than two scored; shape (N,)."""
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return (self.scored < 2) | (self.reward_max - self.reward_min <= EQUAL_REWARDS)
 
     @property
@@ -143,13 +143,13 @@ class GroupLog:
             between: NDArray[np.bool_] = equal & ~low & (self.passes < self.scored)
             return between
         highest = np.nanmax(self.reward_max, initial=-np.inf)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return equal & self._above_lowest & (highest - self.reward_max > EQUAL_REWARDS)
 
     @property
     def _above_lowest(self) -> NDArray[np.bool_]:
         lowest = np.nanmin(self.reward_min, initial=np.inf)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return self.reward_min - lowest > EQUAL_REWARDS
 
     @property

@@ -39,7 +39,9 @@ def counted_by_step(groups: GroupLog, name: str) -> Counted | None:
     _, index = np.unique(groups.step, return_inverse=True)
     with np.errstate(over="ignore", invalid="ignore"):
         found = _RULES[name](groups, index)
-    return None if found is None or not np.isfinite(found[0]).any() else found
+    if found is None or not np.isfinite(found[0]).any():
+        return None
+    return np.where(np.isfinite(found[0]), found[0], np.nan), found[1]  # not finite: rewards near the largest float
 
 
 def _sum(index: NDArray[np.intp], weights: NDArray[np.generic]) -> Floats:

@@ -108,7 +108,7 @@ def test_mutants(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
             tried(gp.read_run, folder, what, **more)
         else:
             tried(gp.read_pilot, folder, what, **source.options, **more)
-            tried(read_groups, folder, what, **of_groups(source.options), **more)
+            tried(read_groups, folder, what, **of_groups(source.options), **more, details=seed % 2 == 1)
         said = capfd.readouterr()
         assert not said.out, what
         assert not said.err or ENGINE in said.err, what
@@ -321,4 +321,4 @@ def test_odd_values_in_made_up_rows(name: str, data: st.DataObject, tmp_path_fac
     if isinstance(found, Pilot) and found.provenance.format == name:
         traces = [row.get("traces") for row in rows]  # an episode has a rollout for each
         assert accounted(found) == sum(len(t) if isinstance(t, list) and t else 1 for t in traces)
-    tried(read_groups, folder, name)
+    tried(read_groups, folder, name, details=True)

@@ -105,7 +105,7 @@ class GroupDetails:
             "truncated": cut.to_series().to_numpy() if "cut" in self.told else None,
             "distinct": texts.to_series().to_numpy() if "text" in self.told else None,
             "distinct_rewards": _distinct_rewards(table["levels"], scored, equal),
-            "reward_var": np.where(equal, 0.0, var),
+            "reward_var": np.where(equal, 0.0, np.where(np.isfinite(var), var, np.nan)),
             "response_tokens": tokens if lengths else None,
             "measured": measured if lengths else None,
         }
