@@ -25,9 +25,7 @@ def dead_gpu_hours(
     shares: Sequence[Any], steps: Sequence[Any], seconds: Sequence[Any], gpus: Any, expected: Any = 0
 ) -> Expr:
     """GPU-hours of dead groups, before the cut at 0 (theory.md, eq. 97)."""
-    parts = (
-        exact(s) * exact(t) * (exact(d) - exact(expected)) for d, s, t in zip(shares, steps, seconds, strict=True)
-    )
+    parts = (exact(s) * exact(t) * (exact(d) - exact(expected)) for d, s, t in zip(shares, steps, seconds, strict=True))
     return exact(gpus) * sp.Add(*parts) / 3600
 
 
