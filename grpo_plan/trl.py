@@ -237,7 +237,7 @@ def _groups_a_step(args: Any, config: Mapping[str, object]) -> float | None:
     if not all(isinstance(n, int) for n in (*rollouts, size)):
         return None
     product = rollouts[0] * rollouts[1] * getattr(args, "world_size", 1)  # type: ignore[operator]
-    return float(product / size)  # type: ignore[operator]
+    return float(product / size)
 
 
 def _of_training(row: Mapping[str, Any]) -> bool:
