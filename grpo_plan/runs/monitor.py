@@ -78,9 +78,9 @@ class Monitor:
     ) -> None:
         if config is not None and not isinstance(config, Mapping):
             raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
-        self._settings = settings or Settings()
+        self.settings = settings or Settings()
         self._size = None if group_size is None else as_count(group_size, "group_size")
-        self._expectation = expectation_of(plan, self._size or self._settings.group_size)
+        self.expectation = expectation_of(plan, self._size or self.settings.group_size)
         self._tool, self._config, self._source = tool, dict(config or {}), source
         self._threshold = None if pass_threshold is None else float(pass_threshold)
         self._every = as_count(check_every, "check_every")
@@ -132,7 +132,7 @@ class Monitor:
         if log is not None:
             self._log = log
         run = self.run
-        self._diagnosis = diagnose(run, self._expectation, settings=self._settings)
+        self._diagnosis = diagnose(run, self.expectation, settings=self.settings)
         self._looked = int(run.steps.size)
         alerts = self._book.take(self._diagnosis)
         self._alerts += alerts
