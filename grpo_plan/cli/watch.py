@@ -116,7 +116,9 @@ class Session:
         self.told, self.reason = Told(), ""
         self.fresh_at = time.monotonic()
         self.out: Stdout = getattr(shown, "out", None) or Stdout()
-        if saved is not None:
+        if saved is None:
+            self.save()  # before the first line, so that lines behind it are known to be of this watch
+        else:
             monitor.book.restore(saved["alerts"])
             self.told.restore(saved["told"])
             self.out.go_on(saved["stdout"])

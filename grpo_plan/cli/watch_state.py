@@ -29,8 +29,9 @@ class Stdout:
         """Write whole lines and hand them over."""
         new = []
         for line in lines:
-            if self._there[line] > 0:
-                self._there[line] -= 1
+            key = _key(line) if self._there else line
+            if self._there[key] > 0:
+                self._there[key] -= 1
             else:
                 new.append(line)
         if new:
@@ -56,9 +57,20 @@ class Stdout:
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return
-        self._there = Counter(text.splitlines(keepends=True))
+        self._there = Counter(map(_key, text.splitlines(keepends=True)))
         if text and not text.endswith("\n"):
             sys.stdout.write("\n")  # a line that was cut off stays the only broken one
+
+
+def _key(line: str) -> str:
+    """What makes a line the same: of a step, that it is of this step, since what is said of it may become sharper."""
+    if '"event": "row"' in line:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            return line
+        return f"{row.get('step')} {row.get('again')}"
+    return line
 
 
 def save_state(path: Path, follower: RunFollower, book: AlertBook, told: Told, place: list[int] | None) -> None:
