@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/choosing.md",
+    "docs/diagnosis.md",
     "docs/examples.md",
     "docs/json.md",
     "docs/design.md",
@@ -156,6 +157,9 @@ def _row(param: Any) -> str:
 
 
 def _output(command: str, folder: Path) -> str:
+    """What a command prints; it may end in ``> FILE`` or in ``| head -N``."""
+    command, _, file = command.partition(" > ")
+    command, _, lines = command.partition(" | head -")
     words = shlex.split(command)
     if words[0] != "grpo-plan":
         raise ValueError(f"only grpo-plan commands are run: {command}")
@@ -165,7 +169,10 @@ def _output(command: str, folder: Path) -> str:
     )
     if done.returncode:
         raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr}")
-    return done.stdout
+    if file:
+        (folder / file).write_text(done.stdout, encoding="utf-8")
+        return ""
+    return "".join(done.stdout.splitlines(keepends=True)[: int(lines) if lines else None])
 
 
 def main() -> None:
