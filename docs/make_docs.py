@@ -157,9 +157,9 @@ def _row(param: Any) -> str:
 
 
 def _output(command: str, folder: Path) -> str:
-    """What a command prints; it may end in ``> FILE`` or in ``| head -N``."""
+    """What a command prints; it may end in ``> FILE``, or in ``| head ...`` or ``| sed ...``."""
     command, _, file = command.partition(" > ")
-    command, _, lines = command.partition(" | head -")
+    command, _, filtered = command.partition(" | ")
     words = shlex.split(command)
     if words[0] != "grpo-plan":
         raise ValueError(f"only grpo-plan commands are run: {command}")
@@ -169,10 +169,16 @@ def _output(command: str, folder: Path) -> str:
     )
     if done.returncode:
         raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr}")
+    shown = done.stdout
+    if filtered:
+        words = shlex.split(filtered)
+        if words[0] not in ("head", "sed"):
+            raise ValueError(f"only head and sed are run: {filtered}")
+        shown = subprocess.run(words, input=shown, capture_output=True, text=True, check=True).stdout
     if file:
-        (folder / file).write_text(done.stdout, encoding="utf-8")
+        (folder / file).write_text(shown, encoding="utf-8")
         return ""
-    return "".join(done.stdout.splitlines(keepends=True)[: int(lines) if lines else None])
+    return shown
 
 
 def main() -> None:
