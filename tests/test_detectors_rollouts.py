@@ -150,7 +150,7 @@ def texts(same: float, *, tokens: float | None = 200.0, pairs: bool = False, gro
 
 
 @pytest.mark.parametrize(
-    ("same", "severity"), [(0.05, Severity.INFO), (0.3, Severity.WARNING), (1.0, Severity.WARNING)]
+    ("same", "severity"), [(0.05, Severity.INFO), (0.2, Severity.WARNING), (1.0, Severity.WARNING)]
 )
 def test_groups_of_one_long_text_are_found(same: float, severity: Severity) -> None:
     said = found(SAME, texts(same))

@@ -90,8 +90,8 @@ def dead_from_rounds(
 def overdispersion(rounds: Floats, dead: float, wanted: int, size: int, cap: int | None) -> float:
     """How much more the batches vary than one dead fraction would have them, at least 1 (theory.md, eq. 95).
 
-    >>> overdispersion(np.array([2.0, 2.0, 3.0]), 0.5, 32, 32, None)
-    1.0
+    >>> round(overdispersion(np.array([2.0, 2.0, 3.0]), 0.5, 32, 32, None), 2)
+    1.43
     """
     from scipy.special import betainc
 

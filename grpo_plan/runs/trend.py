@@ -7,20 +7,17 @@ from enum import Enum
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
+from grpo_plan.runs.lasting import line_noise, thirds_noise
 from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares
 
-Ints = NDArray[np.int64]
 Scale = Literal["logit", "linear"]
 LEAST_ROWS = 8
-FEWEST, MOST = 3, 8  # waves that the noise is measured by
-MOST_OF_THIRD = 4
 WIDEST = 20.0  # standard deviation of the prior of the change in logits from the first row to the last
 ITERATIONS = 60
-MOST_LASTING = 0.95  # correlation of neighbouring rows beyond which noise and trend are one
 STEEPEST = 30.0  # logits beyond which nothing changes
 
 
@@ -166,7 +163,7 @@ def trend(
         noise = np.sqrt(n) * (y - height - tilt * time)
     middle = float(weight @ time / weight.sum())
     spread = float(weight @ (time - middle) ** 2)
-    variance, waves = _noise(noise, np.sqrt(weight), time)
+    variance, waves = line_noise(noise, np.sqrt(weight), time)
     error = float(np.sqrt(max(variance, floor) / spread))
     at_middle = height + tilt * middle
     begin, finish = float(time[0]) - middle, float(time[-1]) - middle
@@ -226,7 +223,7 @@ def changed(values: ArrayLike, groups: ArrayLike | None = None, *, level: float 
     contrast = np.zeros(y.size)
     contrast[:third] = -n[:third] / n[:third].sum()
     contrast[-third:] = n[-third:] / n[-third:].sum()
-    variance, waves = _noise_of_thirds(np.sqrt(n) * y, np.sqrt(n), third)
+    variance, waves = thirds_noise(np.sqrt(n) * y, np.sqrt(n), third)
     floor = 0.0
     if groups is not None and y.min() >= 0.0 and y.max() <= 1.0:
         floor = float(n @ y / n.sum()) * (1.0 - float(n @ y / n.sum()))
@@ -266,53 +263,6 @@ def _logit_line(time: Floats, y: Floats, n: Floats) -> tuple[float, float, Float
             break
     mu = _expit(design @ line)
     return float(line[0]), float(line[1]), np.maximum(n * mu * (1.0 - mu), 1e-12)
-
-
-def _noise(values: Floats, root: Floats, time: Floats) -> tuple[float, int]:
-    """Variance of the noise at the speed of a line, and the number of waves that tell it (theory.md, eq. 89).
-
-    Args:
-        values: Residuals of a line, in units of their standard deviation, shape (S,).
-        root: Roots of the weights, shape (S,).
-        time: When, shape (S,).
-    """
-    order = np.argsort(time, kind="stable")
-    halves = np.arange(2, int(np.clip(values.size // 4, FEWEST, MOST)) + 2)
-    kept = np.column_stack([root, root * time])
-    heights, rest = _waves(values[order], root[order], kept[order], halves)
-    return float(heights @ heights) / halves.size * _slowness(correlation(rest, 2), halves, values.size), halves.size
-
-
-def _noise_of_thirds(values: Floats, root: Floats, third: int) -> tuple[float, int]:
-    """The same from within the first and the last third, whatever happens between them."""
-    halves = np.arange(1, min(third - 1, MOST_OF_THIRD) + 1)
-    parts = slice(0, third), slice(values.size - third, values.size)
-    (first, before), (last, after) = (_waves(values[p], root[p], root[p][:, None], halves) for p in parts)
-    lasting = correlation(np.concatenate([before, [0.0], after]), len(parts))
-    variance = float(first @ first + last @ last) / (2 * halves.size)
-    return variance * _slowness(lasting, halves * values.size / third, values.size), 2 * halves.size
-
-
-def _waves(values: Floats, root: Floats, kept: Floats, halves: Ints) -> tuple[Floats, Floats]:
-    """Coordinates along waves orthogonal to the columns kept, and what is left of the values without these columns."""
-    phase = np.pi * (np.arange(values.size) + 0.5) / values.size
-    basis, _ = np.linalg.qr(np.column_stack([kept, root[:, None] * np.cos(phase[:, None] * halves)]))
-    columns = kept.shape[1]
-    flat = basis[:, :columns]
-    return basis[:, columns:].T @ values, values - flat @ (flat.T @ values)
-
-
-def _slowness(lasting: float, halves: Floats | Ints, rows: int) -> float:
-    """Power of lasting noise at half a wave over the log, as a multiple of its mean power at others."""
-    power = 1.0 / (1.0 - 2.0 * lasting * np.cos(np.pi * np.append(1.0, halves) / rows) + lasting**2)
-    return float(power[0] / power[1:].mean())
-
-
-def correlation(residuals: Floats, fitted: int) -> float:
-    """Correlation of neighbouring rows, from residuals of a fit, its bias of about ``-(1 + fitted r) / S`` put back."""
-    raw = float(residuals[1:] @ residuals[:-1]) / max(float(residuals @ residuals), 1e-300)
-    rows = residuals.size
-    return float(np.clip((rows * raw + fitted) / max(rows - 2.0 * fitted, 1.0), 0.0, MOST_LASTING))
 
 
 def _quantile(degrees: int, level: float) -> float:
