@@ -23,7 +23,9 @@ from grpo_plan.runs.detectors import (
 from grpo_plan.runs.detectors.asking import DUMPS
 from grpo_plan.runs.detectors.common import percent
 from grpo_plan.runs.detectors.registry import detectors
+from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.shares import other_dead
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/diagnosis.md").read_text(encoding="utf-8")
@@ -127,7 +129,16 @@ def test_numbers_of_the_example() -> None:
     assert "D goes from 0.65 to 0.86 at G = 4" in section
 
 
-def test_both_pages_say_how_late_rows_are_taken() -> None:
+def test_what_rounding_leaves_of_a_share_is_none() -> None:
+    # 1 - mixed - all-pass - all-fail is up to 1e-16 in the example
+    found = other_dead(diagnosed().facts)
+    assert isinstance(found, Measured)
+    assert found.values.max() == 0.0
+    axes = plot_composition(diagnosed())
+    assert "dead otherwise" not in axes.get_legend_handles_labels()[1]
+
+
+def test_the_page_says_how_late_rows_are_taken() -> None:
     assert f"the last {percent(KNOBS.late_share)} % of the rows and at least {KNOBS.late_rows}" in PAGE
     assert f"at most {KNOBS.false_alarm:g} of the runs" in PAGE
     assert f"about {2 * KNOBS.false_alarm:g} a run" in PAGE
