@@ -14,7 +14,7 @@ from grpo_plan.run_log import RunLog
 from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Skipped
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 
 
 def made_groups(
@@ -67,7 +67,7 @@ def made_run(
 
 def outcome(id: str, run: RunLog, **settings: Any) -> Outcome:
     """What one check says of a run."""
-    said = detectors()[id](Facts(run, Settings(**settings)))
+    said = detectors()[id](Facts(run, DiagnosisSettings(**settings)))
     assert said.id == id
     return said
 

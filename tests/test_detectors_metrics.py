@@ -20,7 +20,7 @@ from grpo_plan.runs.detectors.refill_caps import CAPS
 from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Severity
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.made_runs import clear, found, made_groups, made_run, outcome, skipped
 
 DATA = Path(__file__).parent / "data"
@@ -196,7 +196,7 @@ def test_no_penalty_no_pull() -> None:
 
 def test_an_unknown_weight_is_asked_for_and_kl_that_is_logged_says_it_is_there() -> None:
     bare = made_run({"frac_reward_zero_std": [0.5, 0.25] * 20, "reward": [0.5] * 40})
-    assert "(beta), or kl_coefficient of Settings" in skipped(KL, bare).needs
+    assert "(beta), or kl_coefficient of DiagnosisSettings" in skipped(KL, bare).needs
     logged = made_run({"frac_reward_zero_std": [0.5, 0.25] * 20, "reward": [0.5] * 40, "kl": [0.01] * 40})
     said = found(KL, logged, prompts_per_step=64)
     assert said.evidence["kl_coefficient"] is None
@@ -426,5 +426,5 @@ def test_healthy_runs_raise_no_warning(id: str) -> None:
         tokens: dict[str, Any] = {"response_tokens": np.full(800, 150.0), "measured": np.full(800, 8)}
         groups = made_groups(rewards, steps, truncated=cut, distinct=distinct, **tokens)
         run = made_run(groups=groups, config={"beta": 0.001, "scale_rewards": "group"})
-        said = detectors()[id](Facts(run, Settings()))
+        said = detectors()[id](Facts(run, DiagnosisSettings()))
         assert getattr(said, "severity", Severity.INFO) is Severity.INFO, said

@@ -24,7 +24,7 @@ from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Clear, Finding, Remedy, Severity, Skipped, Waste
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.conftest import ROOT
 from tests.runs import composed, plan_body
 from tests.test_cli import Run, document, run  # noqa: F401
@@ -158,7 +158,7 @@ def test_json_holds_the_contract_and_agrees_with_the_library(run: Run) -> None: 
     body = document(run("diagnose", starved(), "--group-size", 8, "--plan", plan_file(), "--json"))
     assert set(body) == BODY
     assert body["command"] == "diagnose"
-    found = diagnose(read_run("starved.jsonl"), "plan.json", settings=Settings(group_size=8))
+    found = diagnose(read_run("starved.jsonl"), "plan.json", settings=DiagnosisSettings(group_size=8))
     assert body["verdict"] == found.verdict
     assert [f["id"] for f in body["findings"]] == [f.id for f in found.findings]
     assert {f["severity"] for f in body["findings"]} <= {"info", "warning", "critical"}
@@ -184,7 +184,7 @@ def test_json_holds_the_contract_and_agrees_with_the_library(run: Run) -> None: 
 def test_the_page_and_json_of_every_kind_of_part() -> None:
     waste = Waste(
         rollouts=None, rollouts_low=10.0, rollouts_high=20.0, gpu_hours=1.5, usd=None, steps=1,
-        missing={"usd": "the price: give --usd-per-gpu-hour (Settings.usd_per_gpu_hour)"},
+        missing={"usd": "the price: give --usd-per-gpu-hour (DiagnosisSettings.usd_per_gpu_hour)"},
     )  # fmt: skip
     remedy = Remedy(
         action="Do this", expected="unknown", price="a <b> | c", numbers={"dead_low": 0.1, "dead_high": None, "x": 1.0}
@@ -200,7 +200,7 @@ def test_the_page_and_json_of_every_kind_of_part() -> None:
         )
         for name in ("B", "C")
     ]  # fmt: skip
-    needs = "k_x of Settings. Rollouts would tell: dump them; read the folder."
+    needs = "k_x of DiagnosisSettings. Rollouts would tell: dump them; read the folder."
     made = diagnose(composed(np.full(20, 0.25), np.full(20, 0.25)))
     whole = Diagnosis(
         verdict="V", findings=(*grave, info), facts=made.facts, clear=(Clear(id="D", because="fine"),),
@@ -215,7 +215,7 @@ def test_the_page_and_json_of_every_kind_of_part() -> None:
     assert text.count("Do this") == 1
     assert "     For      B, C\n" in text
     assert "  1.  dead    [0.1, no limit]\n  1.  x       1\n" in text
-    assert "  More     1 remedy with numbers in --json" in text
+    assert "with numbers in --json" not in text
     assert "  - E, G: --k-x.\n  - F: x.\n  - Rollouts would tell E, G: dump them; read the folder.\n" in text
     body = diagnosis_json(whole)
     json.dumps(body, allow_nan=False)
@@ -264,9 +264,9 @@ def test_defaults_are_those_of_the_settings() -> None:
     from grpo_plan.cli.run_options import _run_options
 
     renamed = {"sustain_rows": "sustain"}
-    default = Settings()
+    default = DiagnosisSettings()
     shown = inspect.signature(_run_options).parameters
-    for field in fields(Settings):
+    for field in fields(DiagnosisSettings):
         if field.name not in ("late_share", "late_rows"):
             assert shown[renamed.get(field.name, field.name)].default == getattr(default, field.name), field.name
 

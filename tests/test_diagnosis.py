@@ -25,7 +25,7 @@ from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Severity
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.rewards import RewardKind
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.runs import composed, expectation, plan_body, run_of
 
 ROWS = 100
@@ -58,7 +58,7 @@ def rule(values: list[float], threshold: float, rows: int) -> bool:
     rows=st.sampled_from([3, 8, 15]),
 )
 def test_the_published_rule_is_the_published_rule(values: list[float], threshold: float, rows: int) -> None:
-    knobs = Settings(dead_threshold=threshold, sustain_rows=rows, group_size=8, prompts_per_step=32)
+    knobs = DiagnosisSettings(dead_threshold=threshold, sustain_rows=rows, group_size=8, prompts_per_step=32)
     found = diagnose(run_of("trl", {"dead": values}, config={"scale_rewards": "group"}), settings=knobs)
     assert ("DEGENERATE_GROUPS" in ids(found)) == rule(values, threshold, rows)
 
@@ -434,6 +434,6 @@ def test_verdicts_say_what_could_not_be_checked() -> None:
 def test_settings_are_checked() -> None:
     for bad in ({"level": 1.0}, {"sustain_rows": 0}, {"dead_threshold": 1.5}, {"gpus": 0}, {"usd_per_gpu_hour": -1.0}):
         with pytest.raises(DomainError):
-            Settings(**bad)
+            DiagnosisSettings(**bad)
     with pytest.raises(DomainError, match="run must be a RunLog"):
         diagnose({})  # type: ignore[arg-type]

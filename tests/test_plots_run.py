@@ -23,7 +23,7 @@ from grpo_plan.run_log import RunLog
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 from grpo_plan.runs.expectation import Expectation
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.runs import composed, plan_body, run_of
 
 RNG = np.random.default_rng(5)
@@ -36,7 +36,7 @@ def expected(**given: Any) -> Expectation:
 
 
 def composed_run(**given: Any) -> Diagnosis:
-    return diagnose(composed(FAIL, PASS), expected(), settings=Settings(**given))
+    return diagnose(composed(FAIL, PASS), expected(), settings=DiagnosisSettings(**given))
 
 
 def areas(ax: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
@@ -74,7 +74,7 @@ def test_layers_are_the_shares_and_add_up() -> None:
 
 def test_bounds_are_hatched() -> None:
     dead, mean = np.tile([0.5, 0.25], 20), np.tile(np.arange(12, 22) / 32, 4)
-    run = diagnose(run_of("trl", {"dead": dead, "reward": mean}), settings=Settings(group_size=4))
+    run = diagnose(run_of("trl", {"dead": dead, "reward": mean}), settings=DiagnosisSettings(group_size=4))
     ax = plot_composition(run)
     found = areas(ax)
     assert set(found) == {"all-fail", "all-fail or all-pass", "mixed", "all-pass"}
@@ -104,7 +104,7 @@ def test_the_plan_and_the_onset_are_drawn() -> None:
     run = diagnose(
         run_of("trl", {"dead": dead, "reward": RNG.binomial(256, 0.4, 100) / 256}),
         expected(),
-        settings=Settings(group_size=8, prompts_per_step=32),
+        settings=DiagnosisSettings(group_size=8, prompts_per_step=32),
     )
     ax = plot_dead_against_plan(run)
     assert (
@@ -146,7 +146,7 @@ def test_every_kind_of_log_is_drawn(rows: int, kind: str, tmp_path: Path) -> Non
         "absent": {"reward": np.full(rows, 0.5)},
         "no row": {"dead": np.full(rows, np.nan), "reward": np.full(rows, 0.5)},
     }[kind]
-    run = diagnose(run_of("trl", columns), settings=Settings(group_size=8, prompts_per_step=8))
+    run = diagnose(run_of("trl", columns), settings=DiagnosisSettings(group_size=8, prompts_per_step=8))
     for draw in DRAWS:
         for given in (run, run.facts):
             ax = draw(given)

@@ -35,7 +35,7 @@ from grpo_plan.runs.remedy_numbers import (
     swapped_dead,
 )
 from grpo_plan.runs.remedy_rewards import told_apart
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from grpo_plan.runs.waste import steps_behind, waste_of
 
 G, N, STEPS = 8, 32, 50
@@ -91,7 +91,7 @@ def facts_of(
     passes: np.ndarray, *, known: dict[str, Any] | None = None, plan: Expectation | None = None, **how: Any
 ) -> Facts:
     chosen: dict[str, Any] = {"prompts_per_step": N, "gpus": 8, "usd_per_gpu_hour": 2.5} if known is None else known
-    return Facts(run_of(passes, **how), Settings(**chosen), plan)
+    return Facts(run_of(passes, **how), DiagnosisSettings(**chosen), plan)
 
 
 def finding_of(id: str, onset: int | None = None) -> Finding:
@@ -274,7 +274,7 @@ def test_rows_of_trl_are_means_over_steps_and_gaps_stay_gaps() -> None:
         steps=whole.steps[rows], metrics={k: v[rows] for k, v in whole.metrics.items()}, format="test", source="test",
         tool="trl", group_size=G,
     )  # fmt: skip
-    facts = Facts(cut, Settings(prompts_per_step=N))
+    facts = Facts(cut, DiagnosisSettings(prompts_per_step=N))
     assert steps_behind(facts, dead_of(facts)).tolist() == [10, 10, 10, 10]
     assert waste_of(facts, dead_of(facts)).steps == 40
     late = dead_of(facts).take(slice(2, None))
@@ -286,7 +286,7 @@ def test_first_row_after_one_step_stands_for_one_step() -> None:
         steps=np.array([1, 10, 20, 30]), metrics={"reward": np.full(4, 0.1), "frac_reward_zero_std": np.full(4, 0.5)},
         format="test", source="test", tool="trl", group_size=G,
     )  # fmt: skip
-    facts = Facts(run, Settings(prompts_per_step=N))
+    facts = Facts(run, DiagnosisSettings(prompts_per_step=N))
     assert steps_behind(facts, dead_of(facts)).tolist() == [1, 9, 10, 10]
 
 
@@ -295,7 +295,7 @@ def test_verl_rows_are_single_steps() -> None:
         steps=np.array([10, 20, 30]), metrics={"critic/score/mean": np.full(3, 0.2)}, format="test", source="test",
         tool="verl", group_size=G,
     )  # fmt: skip
-    facts = Facts(run, Settings(prompts_per_step=N))
+    facts = Facts(run, DiagnosisSettings(prompts_per_step=N))
     assert waste_of(facts, series_of([0.5, 0.5, 0.5])).rollouts == pytest.approx(0.5 * 3 * N * G)
 
 
@@ -310,7 +310,7 @@ def test_rollouts_beside_the_metrics_are_counted_themselves() -> None:
         tool="trl",
         groups=run.groups,
     )
-    facts = Facts(bare, Settings())
+    facts = Facts(bare, DiagnosisSettings())
     waste = waste_of(facts, dead_of(facts))
     assert waste.rollouts == G * int(np.isin(passes, (0, G)).sum())
     assert isinstance(facts.all_pass, Measured)
@@ -330,14 +330,14 @@ def test_rollouts_of_steps_between_rows_count_and_missing_ones_do_not() -> None:
         tool="trl",
         groups=run.groups,
     )
-    facts = Facts(bare, Settings())
+    facts = Facts(bare, DiagnosisSettings())
     waste = waste_of(facts, dead_of(facts))
     assert waste.rollouts == G * int(np.isin(passes, (0, G)).sum())
     assert waste.steps == STEPS
     few = RunLog(
         steps=run.steps[rows], metrics={}, format="t", source="t", tool="trl", groups=run.groups.window(31, 43)
     )
-    facts = Facts(few, Settings())
+    facts = Facts(few, DiagnosisSettings())
     waste = waste_of(facts, dead_of(facts))
     assert waste.rollouts == G * int(np.isin(passes[30:40], (0, G)).sum())
     assert waste.steps == 10
@@ -379,7 +379,7 @@ def test_a_refill_draws_more_groups_than_it_trains_on() -> None:
         steps=steps, metrics={"num_gen_batches": batches, "reward": np.full(4, 0.5), "frac_reward_zero_std": np.zeros(4)}, format="t", source="t",
         tool="trl", group_size=G,
     )  # fmt: skip
-    facts = Facts(run, Settings(prompts_per_step=N))
+    facts = Facts(run, DiagnosisSettings(prompts_per_step=N))
     dead = dead_of(facts)
     assert dead.stage is Stage.BEFORE
     waste = waste_of(facts, dead)
@@ -395,7 +395,7 @@ def test_a_refill_draws_more_groups_than_it_trains_on() -> None:
             tool="verl",
             group_size=G,
         ),
-        Settings(prompts_per_step=N),
+        DiagnosisSettings(prompts_per_step=N),
     )
     from dataclasses import replace
 
@@ -416,7 +416,7 @@ def test_a_refill_draws_more_groups_than_it_trains_on() -> None:
             tool="verl",
             group_size=G,
         ),
-        Settings(prompts_per_step=N),
+        DiagnosisSettings(prompts_per_step=N),
     )
     assert dead_of(told).stage is Stage.BEFORE
     assert waste_of(told, dead_of(told)).rollouts == pytest.approx(G * evicted.sum())
@@ -495,7 +495,7 @@ def test_prompts_that_come_again_count_once() -> None:
     run = run_of(passes, rollouts=True)
     assert run.groups is not None
     run.groups.prompt_id[:] = [f"q{i % 40}" for i in range(passes.size)]
-    found = difficulty_of(Facts(run, Settings()))
+    found = difficulty_of(Facts(run, DiagnosisSettings()))
     assert isinstance(found, Difficulty)
     assert found.fit is not None
     assert found.fit.pilot.prompts == 40
@@ -503,7 +503,7 @@ def test_prompts_that_come_again_count_once() -> None:
     assert found.fit.mean_pass_rate == pytest.approx(np.mean(list(last.values())) / G)
     assert "last visit" in found.rests_on
     run.groups.prompt_id[:] = "one"
-    single = difficulty_of(Facts(run, Settings()))
+    single = difficulty_of(Facts(run, DiagnosisSettings()))
     assert isinstance(single, Difficulty)
     assert single.fit is not None
     assert single.fit.pilot.prompts == 10 * N
@@ -516,7 +516,7 @@ def test_what_does_not_tell_the_pass_rates_is_said() -> None:
     assert "pass rate" in undetermined(graded)
     no_size = run_of(passes)
     bare = RunLog(steps=no_size.steps, metrics=no_size.metrics, format="t", source="t", tool="trl")
-    assert "--group-size" in undetermined(Facts(bare, Settings()))
+    assert "--group-size" in undetermined(Facts(bare, DiagnosisSettings()))
     nothing = RunLog(
         steps=no_size.steps,
         metrics={"reward": no_size.metrics["reward"]},
@@ -525,7 +525,7 @@ def test_what_does_not_tell_the_pass_rates_is_said() -> None:
         tool="trl",
         group_size=G,
     )
-    assert "dead fraction" in undetermined(Facts(nothing, Settings()))
+    assert "dead fraction" in undetermined(Facts(nothing, DiagnosisSettings()))
     odd = facts_of(passes, frac_reward_zero_std=np.full(STEPS, 1 / 32), reward=np.arange(STEPS) / 1024)
     assert "No distribution" in undetermined(odd)
 

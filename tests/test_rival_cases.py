@@ -12,7 +12,7 @@ from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 from grpo_plan.runs.finding import Finding, Severity
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.rewards import RewardKind
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "tests" / "data" / "rivals"
@@ -20,7 +20,7 @@ FOLDER = ROOT / "tests" / "data" / "rivals"
 
 @cache
 def judged(name: str, group_size: int | None = None) -> Diagnosis:
-    return diagnose(gp.read_run(FOLDER / f"{name}.jsonl.gz"), settings=Settings(group_size=group_size))
+    return diagnose(gp.read_run(FOLDER / f"{name}.jsonl.gz"), settings=DiagnosisSettings(group_size=group_size))
 
 
 def found(diagnosis: Diagnosis, id: str) -> Finding:

@@ -13,7 +13,7 @@ from grpo_plan.provenance import Provenance
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from grpo_plan.runs.shares import GroupShares, Part, group_shares, groups_per_step, other_dead
 from tests.runs import composed, run_of
 
@@ -21,7 +21,7 @@ PARTS = ("dead", "mixed", "all_pass", "all_fail", "other_dead", "mixed_groups")
 
 
 def shares(run: RunLog, **settings: object) -> tuple[GroupShares, ...]:
-    return group_shares(Facts(run, Settings(**settings)))  # type: ignore[arg-type]
+    return group_shares(Facts(run, DiagnosisSettings(**settings)))  # type: ignore[arg-type]
 
 
 def clopper(count: float, total: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.expectation import Expectation
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Severity, Skipped
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from grpo_plan.runs.verdict import verdict_of
 
 
@@ -63,7 +63,7 @@ def diagnose(
     run: RunLog,
     plan: Plan | Expectation | str | PathLike[str] | None = None,
     *,
-    settings: Settings | None = None,
+    settings: DiagnosisSettings | None = None,
 ) -> Diagnosis:
     """What a run is doing, measured against its plan.
 
@@ -77,7 +77,7 @@ def diagnose(
         PlanFormatError: ``plan`` is a file that holds no plan.
     """
     require(run, RunLog, "run", "Read it with read_run.")
-    chosen = settings or Settings()
+    chosen = settings or DiagnosisSettings()
     facts = Facts(run, chosen, _expectation(plan, chosen.group_size or run.rollouts_per_prompt))
     outcomes = [detect(facts) for detect in detectors().values()]
     findings = sorted(

@@ -16,7 +16,7 @@ from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 
 NOTHING_SAID = 0.98  # bounds this far apart tell nothing
 ANY_SIZE = 100_000  # bounds of the composition hold for every group size at a large one
@@ -35,7 +35,7 @@ class Facts:
     """
 
     run: RunLog
-    settings: Settings = field(default_factory=Settings)
+    settings: DiagnosisSettings = field(default_factory=DiagnosisSettings)
     expectation: Expectation | None = None
 
     @cached_property
@@ -157,9 +157,8 @@ class Facts:
         planned = self.prompts_per_step
         if planned is None:
             return np.full(steps.size, max(shown, 1), dtype=np.int64), False
-        most = planned * self.steps_per_row
-        count = min(max(planned, shown), most)
-        return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 or count == most
+        count = max(planned, shown)  # values that need more groups than a step has are means over several steps
+        return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 and count == planned
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""

@@ -73,6 +73,9 @@ class Penalty:
     before_scaling: bool = False
 
 
+FIELD = "kl_coefficient of DiagnosisSettings."
+
+
 def penalty_of(facts: Facts) -> Penalty | None:
     """The penalty of a run, from the settings, its log, or what the user says; None if nothing tells."""
     given, view = facts.settings.kl_coefficient, facts.view
@@ -106,7 +109,7 @@ def kl_only_gradient(facts: Facts) -> Outcome:
         where = f"the settings beside the log ({' or '.join(keys)}), or " if keys else ""
         return Skipped(
             id=id,
-            needs=f"the weight of the penalty on the distance to the reference: {where}kl_coefficient of Settings.",
+            needs=f"the weight of the penalty on the distance to the reference: {where}{FIELD}",
         )
     if penalty.weight == 0.0:
         return Clear(

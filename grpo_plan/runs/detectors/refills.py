@@ -37,7 +37,7 @@ def refill_cap_risk(facts: Facts) -> Outcome:
     if most is None:
         key = cap.key if cap is not None else "the trainer's limit"
         need = f"the generation batches after which a step gives up: {key} in the settings beside the log, or "
-        return Skipped(id=id, needs=f"{need}max_generation_batches of Settings.")
+        return Skipped(id=id, needs=f"{need}max_generation_batches of DiagnosisSettings.")
     does, stops = (cap.does, cap.stops) if cap is not None else ("what the trainer does there is not known", True)
     hits = None if taken is None else share_over((taken.values >= most).astype(float), level=facts.settings.level)
     dead = _dead(facts, taken, most)
