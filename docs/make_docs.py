@@ -102,7 +102,7 @@ def command_reference() -> str:
         "# Commands",
         "",
         "Written by `docs/make_docs.py` from the code. Every command prints the answer on stdout and notes on stderr.",
-        "Exit status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 4 a finding at or above --fail-on, 130 interrupted.",
+        "Exit status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 4 a finding at --fail-on, 130 interrupted.",
     ]
     for name in COMMANDS:
         command = group.commands[name]

@@ -14,6 +14,7 @@ from figures.plan import planned
 from grpo_plan.example import example_run_lines
 from grpo_plan.plots import STYLE, save_figure
 from grpo_plan.plots_run import plot_composition, plot_dead_against_plan
+from grpo_plan.quantities import Absent
 from grpo_plan.readers.run_reader import read_run
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 
@@ -35,12 +36,17 @@ def data() -> list[Row]:
     expected = found.facts.planned
     if expected is None or expected.dead.value is None:
         raise ValueError("the plan expects nothing at the group size of the run")
-    dead = expected.dead
-    columns = [found.run.steps.tolist(), *(found.run.quantity(name).values.tolist() for name in LOGGED)]
-    return [
-        dict(zip(FIELDS, (*map(float, row), dead.value, dead.low, dead.high), strict=True))
-        for row in zip(*columns, strict=True)
-    ]
+    plan = (expected.dead.value, expected.dead.low, expected.dead.high)
+    series = [_values(found, name) for name in LOGGED]
+    rows = zip(found.run.steps.tolist(), *series, strict=True)
+    return [dict(zip(FIELDS, (*map(float, row), *plan), strict=True)) for row in rows]
+
+
+def _values(found: Diagnosis, name: str) -> list[float]:
+    logged = found.run.quantity(name)
+    if isinstance(logged, Absent):
+        raise ValueError(logged.reason)
+    return [float(value) for value in logged.values]
 
 
 def draw(rows: list[Row], path: Path) -> None:
