@@ -25,12 +25,12 @@ from grpo_plan.runs.detectors.asking import DUMPS
 from grpo_plan.runs.detectors.common import percent
 from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from grpo_plan.runs.shares import other_dead
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/diagnosis.md").read_text(encoding="utf-8")
-KNOBS = Settings()
+KNOBS = DiagnosisSettings()
 SHARES = {
     "DEGENERATE_GROUPS": (KNOBS.dead_threshold, published.NOTHING, published.CEILING),
     "ADV_COLLAPSE": (published.EARLY_SHARE, published.CEILING),
