@@ -82,7 +82,7 @@ FUNCTIONS = {
     "GradientProbe": "model subgroup_sizes sketch_size seed",
     "probe_trainer": "trainer prompts rollouts subgroup_sizes sketch_size fit level seed",
     "kappa_callback": "trainer path options",
-    "diagnose": "run plan settings",
+    "diagnose": "run plan settings remedies",
     "composition_bounds": "mean dead group_size group_std std rounding",
     "recover": "mean group_size dead all_pass all_fail group_std std groups level",
     "recover_steps": "mean dead group_size sizes groups level",

@@ -64,6 +64,7 @@ def diagnose(
     plan: Plan | Expectation | str | PathLike[str] | None = None,
     *,
     settings: DiagnosisSettings | None = None,
+    remedies: bool = True,
 ) -> Diagnosis:
     """What a run is doing, measured against its plan.
 
@@ -71,6 +72,7 @@ def diagnose(
         run: The log, of `read_run`.
         plan: What was expected: a plan, the file that ``plan --json`` or ``fit --json`` wrote, or None.
         settings: What the log does not say, and the knobs of the checks.
+        remedies: Whether to work out what the findings cost and what could be done, which takes most of the time.
 
     Raises:
         DomainError: ``run`` is no run.
@@ -83,7 +85,7 @@ def diagnose(
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
     )  # stable: the order of the checks within a severity
-    findings = list(advise(facts, findings))
+    findings = list(advise(facts, findings)) if remedies else findings
     skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
     return Diagnosis(
         verdict=verdict_of(facts, findings, len(skipped)),
