@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/choosing.md",
+    "docs/diagnosis.md",
     "docs/examples.md",
     "docs/json.md",
     "docs/design.md",
@@ -101,7 +102,7 @@ def command_reference() -> str:
         "# Commands",
         "",
         "Written by `docs/make_docs.py` from the code. Every command prints the answer on stdout and notes on stderr.",
-        "Exit status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 130 interrupted.",
+        "Exit status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 4 a finding at --fail-on, 130 interrupted.",
     ]
     for name in COMMANDS:
         command = group.commands[name]
@@ -156,6 +157,9 @@ def _row(param: Any) -> str:
 
 
 def _output(command: str, folder: Path) -> str:
+    """What a command prints; it may end in ``> FILE``, or in ``| head ...`` or ``| sed ...``."""
+    command, _, file = command.partition(" > ")
+    command, _, filtered = command.partition(" | ")
     words = shlex.split(command)
     if words[0] != "grpo-plan":
         raise ValueError(f"only grpo-plan commands are run: {command}")
@@ -165,7 +169,16 @@ def _output(command: str, folder: Path) -> str:
     )
     if done.returncode:
         raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr}")
-    return done.stdout
+    shown = done.stdout
+    if filtered:
+        words = shlex.split(filtered)
+        if words[0] not in ("head", "sed"):
+            raise ValueError(f"only head and sed are run: {filtered}")
+        shown = subprocess.run(words, input=shown, capture_output=True, text=True, check=True).stdout
+    if file:
+        (folder / file).write_text(shown, encoding="utf-8")
+        return ""
+    return shown
 
 
 def main() -> None:

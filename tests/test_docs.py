@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from grpo_plan import __version__
+from grpo_plan.example import example_run_lines
 from tests.conftest import ROOT
 
 PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
@@ -38,6 +39,7 @@ def test_shown_output_is_what_the_commands_print(make_docs: ModuleType, page: st
 @pytest.mark.parametrize("page", PAGES)
 def test_python_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example_file: Path) -> None:
     (tmp_path / "pilot.jsonl").write_bytes(example_file.read_bytes())
+    (tmp_path / "run.jsonl").write_text("".join(f"{line}\n" for line in example_run_lines()), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     failed, _ = doctest.testfile(str(ROOT / page), module_relative=False)
     assert failed == 0
