@@ -209,7 +209,7 @@ class _Watching:
 
 
 def settings_of(args: Any) -> dict[str, object]:
-    """DiagnosisSettings of a `GRPOConfig` that say what its metrics mean, and the version of TRL."""
+    """Settings of a `GRPOConfig` that say what its metrics mean, and the version of TRL."""
     found = {name: getattr(args, name) for name in SETTINGS if getattr(args, name, None) is not None}
     config: dict[str, object] = {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
     version = getattr(sys.modules.get("trl"), "__version__", None)

@@ -14,7 +14,7 @@ MORE, FEWER = 1.03, 0.95  # rollouts of a better generation batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerSettings:
-    """DiagnosisSettings of one trainer; ``missing`` says what it cannot do, or which versions ignore them."""
+    """Settings of one trainer; ``missing`` says what it cannot do, or which versions ignore them."""
 
     trainer: str
     settings: tuple[tuple[str, int | float | bool | str], ...]

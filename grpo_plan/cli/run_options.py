@@ -151,7 +151,7 @@ def _formats(given: list[str]) -> tuple[str, str | None]:
 
 
 def parse_config(given: list[str]) -> dict[str, object]:
-    """DiagnosisSettings of a run from ``KEY=VALUE`` and files; the last one counts. Values that are JSON are read as such.
+    """Settings of a run from ``KEY=VALUE`` and files; the last one counts. Values that are JSON are read as such.
 
     >>> parse_config(["scale_rewards=batch", "beta=0.04", "grpo.dynamic=true"])
     {'scale_rewards': 'batch', 'beta': 0.04, 'grpo.dynamic': True}

@@ -46,7 +46,7 @@ class Monitor:
         plan: What was expected: a plan, the file that ``plan --json`` or ``fit --json`` wrote, or None.
         settings: What the log does not say, and the knobs of the checks.
         tool: Trainer whose names the metrics have; None: told by the names.
-        config: DiagnosisSettings of the trainer under its own names, such as ``scale_rewards`` and ``beta``.
+        config: Settings of the trainer under its own names, such as ``scale_rewards`` and ``beta``.
         group_size: Rollouts per prompt; None: as in ``config``, ``settings`` or the rewards.
         pass_threshold: Reward from which a rollout passes; None: told by two levels of rewards.
         check_every: Rows between two looks, at least.
