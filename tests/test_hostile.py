@@ -469,7 +469,7 @@ def test_any_output_encoding_will_do(
     with pytest.raises(SystemExit) as exit_:
         main()
     streams[0].flush()
-    answer = streams[0].buffer.getvalue()  # type: ignore[attr-defined]
+    answer = streams[0].buffer.getvalue()
     assert exit_.value.code == 0
     if extra:
         assert {s["stratum"] for s in json.loads(answer)["strata"]} == {"Größe", "長"}

@@ -202,7 +202,7 @@ def test_a_document_that_is_read_anew_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_fails_as_soon_as_a_finding_is_grave_enough(log: Path, processes: list[subprocess.Popen[str]]) -> None:
+def test_it_fails_as_soon_as_a_finding_is_grave_enough(log: Path, processes: list[subprocess.Popen[Any]]) -> None:
     process = started(log, "--json", "--fail-on", "warning", *QUICK)
     processes.append(process)
     writer = subprocess.Popen(
@@ -219,7 +219,7 @@ def test_it_fails_as_soon_as_a_finding_is_grave_enough(log: Path, processes: lis
     assert found[-1]["event"] == "verdict"
 
 
-def test_ctrl_c_ends_with_a_verdict_and_0(log: Path, tmp_path: Path, processes: list[subprocess.Popen[str]]) -> None:
+def test_ctrl_c_ends_with_a_verdict_and_0(log: Path, tmp_path: Path, processes: list[subprocess.Popen[Any]]) -> None:
     write_rows(log, 1, 25, fail=0.9, passes=0.0, reward=0.05)
     process = started(log, "--state", tmp_path / "state", "--every", "30")
     processes.append(process)
