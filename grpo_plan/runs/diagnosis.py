@@ -80,7 +80,7 @@ def diagnose(
     """
     require(run, RunLog, "run", "Read it with read_run.")
     chosen = settings or DiagnosisSettings()
-    facts = Facts(run, chosen, _expectation(plan, chosen.group_size or run.rollouts_per_prompt))
+    facts = Facts(run, chosen, expectation_of(plan, chosen.group_size or run.rollouts_per_prompt))
     outcomes = [detect(facts) for detect in detectors().values()]
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
@@ -96,7 +96,8 @@ def diagnose(
     )
 
 
-def _expectation(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
+def expectation_of(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
+    """What was expected, of whatever `diagnose` takes as a plan."""
     if plan is None or isinstance(plan, Expectation):
         return plan
     if isinstance(plan, str | PathLike):
