@@ -50,8 +50,9 @@ def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
     layers = _layers(facts, dead)
     at = _binned(x.astype(np.float64), np.ones(x.size), x.size)
     shares = np.array([_binned(values, dead.groups.astype(np.float64), x.size) for _, _, _, values in layers])
-    if at.size == 1:
-        at, shares = at[0] + np.array([-0.5, 0.5]), np.repeat(shares, 2, axis=1)
+    if at[0] == at[-1]:  # one row, or steps too large to be told apart
+        half = max(0.5, 2.0 * float(np.spacing(at[0])))
+        at, shares = at[0] + np.array([-half, half]), np.repeat(shares.mean(axis=1, keepdims=True), 2, axis=1)
     base = np.zeros(at.size)
     for (label, colour, hatch, _), share in zip(layers, shares, strict=True):
         if np.all(share <= ROUNDING):
