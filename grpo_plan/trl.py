@@ -23,7 +23,7 @@ from grpo_plan.runs.alerts import Alert
 from grpo_plan.runs.finding import Severity
 from grpo_plan.runs.measured import Floats
 from grpo_plan.runs.monitor import Monitor
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 
 if TYPE_CHECKING:
 
@@ -71,7 +71,7 @@ class _Watching:
         self,
         plan: Any = None,
         *,
-        settings: Settings | None = None,
+        settings: DiagnosisSettings | None = None,
         pass_threshold: float | None = None,
         stop_on: Severity | str | None = None,
         report_to: str | PathLike[str] | None = None,

@@ -24,7 +24,7 @@ from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Clear, Finding, Remedy, Severity, Skipped, Waste
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.conftest import ROOT
 from tests.runs import composed, plan_body
 from tests.test_cli import Run, document, run  # noqa: F401
@@ -103,12 +103,22 @@ def test_the_page_says_the_verdict_first(run: Run) -> None:  # noqa: F811
 
 def test_the_table_holds_early_and_late_and_the_plan(run: Run) -> None:  # noqa: F811
     trl_log("log.jsonl", np.r_[np.full(30, 0.25), np.full(30, 0.75)])
-    out = run("diagnose", "log.jsonl", "--prompts-per-step", 32, "--group-size", 8, "--plan", plan_file()).out
+    out = run(
+        "diagnose",
+        "log.jsonl",
+        "--prompts-per-step",
+        32,
+        "--group-size",
+        8,
+        "--plan",
+        plan_file(dead=(0.5, 0.42, 0.55)),
+    ).out
+    assert "  mixed         0.750 [0.704, 0.793]  0.250 [0.207, 0.296]  0.500 [0.450, 0.580]" in out
     assert "  groups        early, 1 to 12        late, 49 to 60        plan" in out
     # 12 rows of 32 groups, a quarter and three quarters of 384 dead; the plan's limits as in its file
-    assert "  dead          0.250 [0.207, 0.296]  0.750 [0.704, 0.793]  0.500 [0.450, 0.550]" in out
+    assert "  dead          0.250 [0.207, 0.296]  0.750 [0.704, 0.793]  0.500 [0.420, 0.550]" in out
     assert "  mixed a step  24.0 [22.5, 25.4]     8.0 [6.6, 9.5]        12 to 20 of 32" in out
-    assert "Plan     dead 0.500 [0.450, 0.550] at G = 8" in out
+    assert "Plan     dead 0.500 [0.420, 0.550] at G = 8" in out
     assert "·" in out
     assert "▲" in out
 
@@ -158,7 +168,7 @@ def test_json_holds_the_contract_and_agrees_with_the_library(run: Run) -> None: 
     body = document(run("diagnose", starved(), "--group-size", 8, "--plan", plan_file(), "--json"))
     assert set(body) == BODY
     assert body["command"] == "diagnose"
-    found = diagnose(read_run("starved.jsonl"), "plan.json", settings=Settings(group_size=8))
+    found = diagnose(read_run("starved.jsonl"), "plan.json", settings=DiagnosisSettings(group_size=8))
     assert body["verdict"] == found.verdict
     assert [f["id"] for f in body["findings"]] == [f.id for f in found.findings]
     assert {f["severity"] for f in body["findings"]} <= {"info", "warning", "critical"}
@@ -184,7 +194,7 @@ def test_json_holds_the_contract_and_agrees_with_the_library(run: Run) -> None: 
 def test_the_page_and_json_of_every_kind_of_part() -> None:
     waste = Waste(
         rollouts=None, rollouts_low=10.0, rollouts_high=20.0, gpu_hours=1.5, usd=None, steps=1,
-        missing={"usd": "the price: give --usd-per-gpu-hour (Settings.usd_per_gpu_hour)"},
+        missing={"usd": "the price: give --usd-per-gpu-hour (DiagnosisSettings.usd_per_gpu_hour)"},
     )  # fmt: skip
     remedy = Remedy(
         action="Do this", expected="unknown", price="a <b> | c", numbers={"dead_low": 0.1, "dead_high": None, "x": 1.0}
@@ -200,7 +210,7 @@ def test_the_page_and_json_of_every_kind_of_part() -> None:
         )
         for name in ("B", "C")
     ]  # fmt: skip
-    needs = "k_x of Settings. Rollouts would tell: dump them; read the folder."
+    needs = "k_x of DiagnosisSettings. Rollouts would tell: dump them; read the folder."
     made = diagnose(composed(np.full(20, 0.25), np.full(20, 0.25)))
     whole = Diagnosis(
         verdict="V", findings=(*grave, info), facts=made.facts, clear=(Clear(id="D", because="fine"),),
@@ -215,7 +225,7 @@ def test_the_page_and_json_of_every_kind_of_part() -> None:
     assert text.count("Do this") == 1
     assert "     For      B, C\n" in text
     assert "  1.  dead    [0.1, no limit]\n  1.  x       1\n" in text
-    assert "  More     1 remedy with numbers in --json" in text
+    assert "with numbers in --json" not in text
     assert "  - E, G: --k-x.\n  - F: x.\n  - Rollouts would tell E, G: dump them; read the folder.\n" in text
     body = diagnosis_json(whole)
     json.dumps(body, allow_nan=False)
@@ -264,9 +274,9 @@ def test_defaults_are_those_of_the_settings() -> None:
     from grpo_plan.cli.run_options import _run_options
 
     renamed = {"sustain_rows": "sustain"}
-    default = Settings()
+    default = DiagnosisSettings()
     shown = inspect.signature(_run_options).parameters
-    for field in fields(Settings):
+    for field in fields(DiagnosisSettings):
         if field.name not in ("late_share", "late_rows"):
             assert shown[renamed.get(field.name, field.name)].default == getattr(default, field.name), field.name
 
@@ -334,16 +344,16 @@ def test_false_alarm_moves_the_tested_limit(run: Run) -> None:  # noqa: F811
 
 
 def test_one_of_several_runs(run: Run) -> None:  # noqa: F811
-    rows = [
-        {"run": r, "step": i, "reward": 0.5, "frac_reward_zero_std": d}
-        for r, d in (("a", 0.25), ("b", 0.75))
-        for i in range(12)
-    ]
-    Path("log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    both = run("diagnose", "log.jsonl")
+    logs = {
+        name: [{"step": i, "reward": 0.5, "zvf": d, "gu": 1 - d} for i in range(12)]
+        for name, d in (("a", 0.25), ("b", 0.75))
+    }
+    sweep = [{"tag": name, "group_size": 8, "step_log": steps} for name, steps in logs.items()]
+    Path("log.json").write_text(json.dumps({"metadata": {}, "sweep": sweep}, indent=1))
+    both = run("diagnose", "log.json")
     assert both.code == 1
-    assert "a, b" in both.err
-    assert document(run("diagnose", "log.jsonl", "--run", "b", "--json"))["composition"][-1]["dead"]["value"] == 0.75
+    assert "holds 2 runs: a, b. Name one of them with --run (run=)." in both.err
+    assert document(run("diagnose", "log.json", "--run", "b", "--json"))["composition"][-1]["dead"]["value"] == 0.75
 
 
 def test_pass_threshold_and_reward_of_rollouts(run: Run) -> None:  # noqa: F811
@@ -387,6 +397,9 @@ def test_other_group_sizes(run: Run) -> None:  # noqa: F811
     out = run(*common).out
     assert "At other group sizes, with the pass rates of now" in out
     assert "256 rollouts a step" in out
+    row = next(line.split() for line in out.splitlines() if line.lstrip().startswith("32 "))
+    live = 256 / 32 * (1 - values[-1])  # 8 prompts of 32 rollouts
+    assert float(row[10]) == pytest.approx(live, abs=0.051)
     unknown = document(run("diagnose", "log.jsonl", "--what-if", 4, "--json"))["what_if"]
     assert unknown["rows"] == []
     assert "--group-size" in unknown["reason"]
@@ -524,7 +537,7 @@ def test_bad_input_is_one_line(run: Run, arguments: list[str], code: int, says: 
         [{"step": 1, "reward": 0.5, "frac_reward_zero_std": 0.5}],
         [{"step": i, "reward": float("nan"), "frac_reward_zero_std": float("nan")} for i in range(30)],
         [{"step": i, "reward": 0.5, "frac_reward_zero_std": 0.5 if i % 2 else None} for i in range(30)],
-        [{"step": i, "reward": 1e300 * (-1) ** i, "frac_reward_zero_std": 1.0} for i in range(30)],
+        [{"step": i, "reward": 1e120 * (-1) ** i, "frac_reward_zero_std": 1.0} for i in range(30)],
         [{"step": i, "reward": 0.5, "frac_reward_zero_std": 7.0} for i in range(30)],
         [{"step": 10**12 + i, "reward": 0.5, "frac_reward_zero_std": 0.5} for i in range(30)],
         [{"step": 5, "reward": 0.5, "frac_reward_zero_std": 0.5} for _ in range(30)],
@@ -612,6 +625,8 @@ def test_the_chart_is_the_data() -> None:
     assert columns[2] == [" ", " ", "▄", "█", "█"]
     assert columns[3] == ["█"] * 5
     assert found[HEIGHT] == "       ▲▲"  # above the plan's upper limit
+    inside = strip(series([0.3, 0.36]), Expected(value=0.3, low=0.25, high=0.35, level=0.95))
+    assert inside[HEIGHT] == "      ▲"
 
 
 def test_the_chart_shades_what_may_be() -> None:

@@ -25,7 +25,7 @@ from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Severity
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.rewards import RewardKind
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from tests.runs import composed, expectation, plan_body, run_of
 
 ROWS = 100
@@ -58,7 +58,7 @@ def rule(values: list[float], threshold: float, rows: int) -> bool:
     rows=st.sampled_from([3, 8, 15]),
 )
 def test_the_published_rule_is_the_published_rule(values: list[float], threshold: float, rows: int) -> None:
-    knobs = Settings(dead_threshold=threshold, sustain_rows=rows, group_size=8, prompts_per_step=32)
+    knobs = DiagnosisSettings(dead_threshold=threshold, sustain_rows=rows, group_size=8, prompts_per_step=32)
     found = diagnose(run_of("trl", {"dead": values}, config={"scale_rewards": "group"}), settings=knobs)
     assert ("DEGENERATE_GROUPS" in ids(found)) == rule(values, threshold, rows)
 
@@ -215,6 +215,15 @@ def test_prompts_easier_than_the_pilot_from_the_start_are_a_warning() -> None:
     assert "from the start" in found.says
 
 
+def test_improving_does_not_excuse_what_was_above_the_plan_from_the_start() -> None:
+    fail, passes = np.linspace(0.10, 0.05, 200), np.linspace(0.60, 0.75, 200)
+    found = diagnose(planned_run(21, fail, passes), expectation())
+    assert found.facts.run.steps.size == 200
+    above = found.finding("DEAD_ABOVE_PLAN")
+    assert above is not None
+    assert (above.severity, "from the start" in above.says) == (Severity.WARNING, True)
+
+
 def test_a_plan_for_other_group_sizes_is_not_compared() -> None:
     found = diagnose(planned_run(6, 0.6, 0.2, group_size=4), expectation())
     assert "--group-size" in skipped(found)["DEAD_ABOVE_PLAN"]
@@ -243,6 +252,27 @@ def test_saturated_is_told_not_warned_while_it_improves() -> None:
     assert "harder" in told.remedy
     easy = diagnose(planned_run(11, 0.02, 0.93))
     assert "SATURATED" in ids(easy, "warning")
+
+
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("rows", [150, 40])
+def test_a_run_whose_dead_fraction_rises_because_it_learns_raises_no_warning(planned: bool, rows: int) -> None:
+    # G = 4, dead .65 to .86 while the pass rate goes from .36 to .73: a drift alarm on D would fire on the best run
+    fail, passes = np.linspace(0.47, 0.20, rows), np.linspace(0.18, 0.66, rows)
+    plan = expectation(group_size=4, dead=(0.65, 0.62, 0.68), fail=(0.47, 0.44, 0.50), passes=(0.18, 0.16, 0.21))
+    for seed in range(5):
+        run = planned_run(100 + seed, fail, passes, rows=rows, groups=128, group_size=4)
+        found = diagnose(run, plan if planned else None)
+        told = found.finding("SATURATED")
+        assert not found.at_least("warning"), found
+        assert told is not None
+        assert "harder" in told.remedy
+        metrics = {
+            "dead": 1.0 - run.metrics["env/all/by_group/frac_mixed"],
+            "reward": run.metrics["env/all/reward/total"],
+        }
+        bounded = run_of("trl", metrics, group_size=4, config={"scale_rewards": "group"})
+        assert not diagnose(bounded, plan if planned else None).at_least("warning")
 
 
 def test_composition_that_turns_and_turns_back() -> None:
@@ -404,6 +434,15 @@ def test_verdicts_say_what_could_not_be_checked() -> None:
 def test_settings_are_checked() -> None:
     for bad in ({"level": 1.0}, {"sustain_rows": 0}, {"dead_threshold": 1.5}, {"gpus": 0}, {"usd_per_gpu_hour": -1.0}):
         with pytest.raises(DomainError):
-            Settings(**bad)  # type: ignore[arg-type]
+            DiagnosisSettings(**bad)
     with pytest.raises(DomainError, match="run must be a RunLog"):
         diagnose({})  # type: ignore[arg-type]
+
+
+def test_remedies_can_be_left_out() -> None:
+    run = planned_run(30, 0.80, 0.02)
+    full, bare = diagnose(run), diagnose(run, remedies=False)
+    assert [f.id for f in full.findings] == [f.id for f in bare.findings]
+    assert any(f.remedies for f in full.findings)
+    assert not any(f.remedies or f.waste for f in bare.findings)
+    assert full.verdict == bare.verdict

@@ -365,6 +365,29 @@ def test_a_log_that_starts_over_replaces_what_was_read(log: Path, follower: RunF
     same(update.log, gp.read_run(log))
 
 
+def test_a_log_written_over_behind_a_long_beginning(log: Path, follower: RunFollower) -> None:
+    start = lines([row(1, text="x" * 6000)])
+    put(log, start + lines([row(2), row(3)]))
+    follower.poll()
+    put(log, start + lines([row(2, reward=0.5), row(3, reward=0.5), row(4)]), "wb")
+    assert "replaced" in kinds(follower.poll())
+    same(follower.log, gp.read_run(log))
+
+
+def test_a_file_that_never_rests_does_not_hold_a_look(
+    log: Path, follower: RunFollower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from grpo_plan.readers import follow_tail
+
+    put(log, lines([row(1), row(2)]))
+    follower.poll()
+    monkeypatch.setattr(follow_tail, "_agreement", lambda file, cursor: "other" if cursor.offset else "same")
+    put(log, lines([row(3)]))
+    for update in (follower.poll(), follower.finish()):
+        assert "replaced" in kinds(update)
+        same(update.log, gp.read_run(log))
+
+
 def test_a_shorter_file_with_the_same_beginning_is_believed_after_some_looks(log: Path, follower: RunFollower) -> None:
     put(log, lines([row(1), row(2), row(3)]))
     follower.poll()

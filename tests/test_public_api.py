@@ -82,6 +82,15 @@ FUNCTIONS = {
     "GradientProbe": "model subgroup_sizes sketch_size seed",
     "probe_trainer": "trainer prompts rollouts subgroup_sizes sketch_size fit level seed",
     "kappa_callback": "trainer path options",
+    "diagnose": "run plan settings remedies",
+    "composition_bounds": "mean dead group_size group_std std rounding",
+    "recover": "mean group_size dead all_pass all_fail group_std std groups level",
+    "recover_steps": "mean dead group_size sizes groups level",
+    "forecast": "steps values limit groups horizon_steps level below",
+    "plot_composition": "run ax",
+    "plot_dead_against_plan": "run ax",
+    "plot_effective_batch_over_steps": "run ax",
+    "follow_run": "source poll_s stop sleep options",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -153,6 +162,16 @@ RECORDS = {
     "TemperaturePlan": "group_size objective baseline level verdict recommended reason temperatures differences notes assumptions",
     "DeadCountComparison": "baseline level verdict recommended counts differences assumptions",
     "KappaMeasurement": "group_sizes squared_norms passes scored pilot_moments mean_gradient_square level resamples seed notes",
+    "Diagnosis": "verdict findings skipped clear facts",
+    "Finding": "id severity says onset_step evidence remedy reference waste remedies",
+    "Remedy": "action expected price numbers",
+    "Waste": "rollouts rollouts_low rollouts_high gpu_hours usd steps missing",
+    "Expectation": "group_size by_group_size mean_pass_rate source",
+    "DiagnosisSettings": "group_size prompts_per_step dead_threshold sustain_rows late_share late_rows false_alarm level gpus usd_per_gpu_hour kl_coefficient max_generation_batches",
+    "Recovered": "group_size known groups level beta status inflation misfit",
+    "RecoveredShare": "name group_size value low high status",
+    "RecoveredSteps": "group_size sizes value low high correlation status level",
+    "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
 }
 
 

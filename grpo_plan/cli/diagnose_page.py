@@ -34,9 +34,9 @@ SETTINGS = ("group_size", "prompts_per_step")  # said of the run
 MOST_NAMES = 12
 ROLLOUTS = "Rollouts would tell: "
 _OPTIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r" \(Settings\.\w+\)| \(\w+ of Settings\)| \(\w+= of read_run\)"), ""),
-    (re.compile(r"(\w+)(?: of Settings|= of read_run)"), lambda found: f"--{found[1].replace('_', '-')}"),
-    (re.compile(r"Settings\.(\w+)"), lambda found: f"--{found[1].replace('_', '-')}"),
+    (re.compile(r" \(DiagnosisSettings\.\w+\)| \(\w+ of DiagnosisSettings\)| \(\w+= of read_run\)"), ""),
+    (re.compile(r"(\w+)(?: of DiagnosisSettings|= of read_run)"), lambda found: f"--{found[1].replace('_', '-')}"),
+    (re.compile(r"DiagnosisSettings\.(\w+)"), lambda found: f"--{found[1].replace('_', '-')}"),
     (re.compile(r"The setting (\w+) settles it"), r"--config \1=VALUE settles it"),
     (re.compile(r"--reward-column"), "--reward"),
 )
@@ -85,7 +85,7 @@ def in_options(text: str) -> str:
 
     >>> in_options("Say what passes with pass_threshold= of read_run.")
     'Say what passes with --pass-threshold.'
-    >>> in_options("the settings (beta), or kl_coefficient of Settings; give --gpus (Settings.gpus)")
+    >>> in_options("the settings (beta), or kl_coefficient of DiagnosisSettings; give --gpus (DiagnosisSettings.gpus)")
     'the settings (beta), or --kl-coefficient; give --gpus'
     """
     for pattern, instead in _OPTIONS:
@@ -157,12 +157,12 @@ def _groups(diagnosis: Diagnosis) -> Iterator[Part]:
     if not any(w.dead.known for w in windows):
         yield Paragraph(f"{UNKNOWN.capitalize()}. {windows[-1].dead.reason}")
         return
-    planned = diagnosis.facts.planned
+    planned, binary = diagnosis.facts.planned, diagnosis.facts.rewards.binary
     columns = ["groups", *(_window(w) for w in windows), *(["plan"] if planned else [])]
     rows = []
     for name, attribute, expected in ROWS:
         found = [getattr(w, attribute) for w in windows]
-        if attribute == "other_dead" and not any(part.known for part in found):
+        if attribute == "other_dead" and not any(part.known and (part.value or not binary) for part in found):
             continue
         cells = [share_cell(part) for part in found]
         rows.append([name, *cells, *([_planned_cell(planned, attribute, expected)] if planned else [])])
@@ -236,27 +236,28 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Part]:
     words = {"critical": "critical", "warning": "warning", "info": "for information"}
     said = (f"{count} {words[s]}{'s' if s == 'warning' and count > 1 else ''}" for s, count in counts)
     yield Heading(f"Findings: {', '.join(said)}")
+    costs: set[str] = set()
     for finding in findings:
         since = "" if finding.onset_step is None else f", since step {finding.onset_step:,}"
         yield Heading(f"{finding.severity.value.upper()}  {finding.id}{since}", part=True)
         yield Paragraph(finding.says)
-        yield from _detail(finding)
+        yield from _detail(finding, costs)
 
 
-def _detail(finding: Finding) -> Iterator[Part]:
+def _detail(finding: Finding, costs: set[str]) -> Iterator[Part]:
     if finding.evidence:
         yield Line("Evidence", "; ".join(f"{name} {value}" for name, value in pairs(finding.evidence)), indent=2)
-    if finding.waste is not None:
-        yield Line("Cost", waste_text(finding.waste), indent=2)
+    cost = None if finding.waste is None else waste_text(finding.waste)
+    if cost is not None and cost not in costs:
+        yield Line("Cost", cost, indent=2)
+        costs.add(cost)
     yield Line("Do", finding.remedy, indent=2)
-    if finding.remedies and finding.severity is Severity.INFO:
-        yield Line("More", f"{plural(len(finding.remedies), 'remedy', 'remedies')} with numbers in --json", indent=2)
     yield Line("Source", finding.reference, indent=2)
 
 
 def _remedies(findings: Sequence[Finding]) -> Iterator[Part]:
-    """What could be done about warnings and worse, each remedy once, and its numbers as a table."""
-    grave = [f for f in findings if f.severity is not Severity.INFO]
+    """What could be done about warnings and worse, else about the first finding; each remedy once, with its numbers."""
+    grave = [f for f in findings if f.severity is not Severity.INFO] or [f for f in findings if f.remedies][:1]
     found: dict[tuple[str, ...], tuple[Remedy, list[str]]] = {}
     for finding in grave:
         for remedy in finding.remedies:

@@ -18,18 +18,22 @@ def register(app: typer.Typer) -> None:
 
 
 def example(
-    path: Annotated[str, typer.Argument(help="File to write, or - for stdout.")] = "pilot.jsonl",
+    path: Annotated[
+        str | None, typer.Argument(help="File to write, or - for stdout; pilot.jsonl or run.jsonl if not given.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Overwrite a file that holds something else.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Write the log of the run that followed the pilot.")] = False,
 ) -> None:
-    """Write the packaged example pilot.
+    """Write the packaged example pilot, or with --run the log of the run that followed it.
 
-    It holds 1,209 prompts x 8 rollouts, real counts.
+    The pilot holds 1,209 prompts x 8 rollouts, the log 44 passes over these prompts; real counts.
 
-    Example: grpo-plan example pilot.jsonl
+    Example: grpo-plan example pilot.jsonl, and grpo-plan example run.jsonl --run
     """
-    from grpo_plan.example import example_lines
+    from grpo_plan.example import example_lines, example_run_lines
 
-    text = "".join(f"{line}\n" for line in example_lines())
+    text = "".join(f"{line}\n" for line in (example_run_lines() if run else example_lines()))
+    path = path or ("run.jsonl" if run else "pilot.jsonl")
     if path == "-":
         sys.stdout.write(text)
         return
@@ -44,7 +48,6 @@ def example(
         target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DomainError(f"{path} cannot be written ({error.strerror}). Give another place.") from None
-    tell(
-        f"{path}: 1,209 prompts x 8 rollouts (One-Shot-RLVR, Qwen2.5-Math-1.5B, DeepScaleR subset, first visit; "
-        "Apache-2.0)."
-    )
+    what = "44 passes over 1,209 prompts, groups of 8" if run else "1,209 prompts x 8 rollouts"
+    where = "the run that followed" if run else "first visit"
+    tell(f"{path}: {what} (One-Shot-RLVR, Qwen2.5-Math-1.5B, DeepScaleR subset, {where}; Apache-2.0).")

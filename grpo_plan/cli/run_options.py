@@ -20,7 +20,7 @@ from grpo_plan.errors import DomainError, MissingExtraError
 
 if TYPE_CHECKING:
     from grpo_plan.run_log import RunLog
-    from grpo_plan.runs.settings import Settings
+    from grpo_plan.runs.settings import DiagnosisSettings
 
 MAX_CONFIG_BYTES = 1 << 22
 CONFIG_RULE = "--config must be KEY=VALUE, or a file of settings (.json, .toml, .yaml)"
@@ -39,7 +39,7 @@ class RunRequest:
 
     sources: list[str]
     options: dict[str, Any]
-    settings: Settings
+    settings: DiagnosisSettings
 
     def read(self) -> RunLog:
         """Read it."""
@@ -98,9 +98,9 @@ def _run_options(
         int | None, count_option("Batches after which a refill gives up, where the log does not say it.")
     ] = None,
 ) -> RunRequest:
-    from grpo_plan.runs.settings import Settings
+    from grpo_plan.runs.settings import DiagnosisSettings
 
-    settings = Settings(
+    settings = DiagnosisSettings(
         group_size=group_size, prompts_per_step=prompts_per_step, dead_threshold=dead_threshold, sustain_rows=sustain,
         false_alarm=false_alarm, level=level, gpus=gpus, usd_per_gpu_hour=usd_per_gpu_hour,
         kl_coefficient=kl_coefficient, max_generation_batches=max_generation_batches,

@@ -24,6 +24,8 @@ from grpo_plan.run_log import RunLog
 PART = len(STEP_NAMES)  # rank of ``global_step/max_steps`` among the columns that may hold the step
 NUMBERED = PART + 1  # and of none at all
 LAST_LOOK = 256 << 20  # bytes
+MOST_LOOKS = 1000
+MOST_RETURNS = 5  # to the start, in one look
 SETTLED = 5  # looks at a last line that stays as it is, before it is taken without its line break
 
 
@@ -113,6 +115,7 @@ class LogFollower:
 
     def _pieces(self, most: int) -> None:
         used, self._news.behind = 0, False
+        returns = 0
         while True:
             found = self._tail.look(self._place.cursor)
             self._news.events += found.events
@@ -125,6 +128,10 @@ class LogFollower:
             elif found.data:
                 lines, parsed = feed(self._place.lines, found.data)
                 if not self._take(found.cursor, lines, parsed, found.data):
+                    returns += 1
+                    if returns == MOST_RETURNS:  # a file that is written over again and again
+                        self._news.behind = True
+                        return
                     continue
             elif found.cursor != self._place.cursor:
                 self._place = replace(self._place, cursor=found.cursor)
@@ -137,10 +144,11 @@ class LogFollower:
     def finish(self) -> News:
         """Take all there is, and a last line without a line break, where it is a whole row."""
         self._drain()
-        while True:
+        for _ in range(MOST_LOOKS):
             self._pieces(LAST_LOOK)
             if not self._news.behind and self._take_last():
-                return self._told()
+                break
+        return self._told()
 
     def run_log(self, *, stopped: bool = False) -> RunLog | None:
         """The run so far; None without a metric. Of a log that was ``stopped`` half a last line is counted."""

@@ -96,7 +96,7 @@ def chosen_runs(runs: Mapping[str, T], request: ReadRequest, where: str) -> list
     if request.runs:
         return [(name, runs[name]) for name in request.runs]
     if len(runs) > 1:
-        raise PilotFormatError(f"{where}: holds {len(runs):,} runs: {listing}. Name one of them (run).")
+        raise PilotFormatError(f"{where}: holds {len(runs):,} runs: {listing}. Name one of them with --run (run=).")
     return list(runs.items())
 
 

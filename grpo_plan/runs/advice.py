@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.composition_now import Composition, DeadKind, composition_of, kind_of
 from grpo_plan.runs.difficulty import Difficulty, Undetermined, difficulty_of
 from grpo_plan.runs.facts import Facts
-from grpo_plan.runs.finding import Finding, Waste
+from grpo_plan.runs.finding import Finding, Remedy, Waste
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.remedies import remedies_for
 from grpo_plan.runs.waste import waste_of
@@ -34,24 +34,23 @@ WHOLE = frozenset({"DEGENERATE_GROUPS", "ADV_COLLAPSE", "REWARD_STD_DEATH", "FIL
 
 def advise(facts: Facts, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings with what they cost and what could be done; the pass rates are worked out once, and only if needed."""
-    known: Difficulty | Undetermined | None = None
-    now: Composition | None = None
-    out = []
-    for finding in findings:
-        if not _has_advice(finding):
-            out.append(finding)
-            continue
-        known, now = known or difficulty_of(facts), now or composition_of(facts)
-        out.append(_advised(facts, finding, known, now))
-    return tuple(out)
+    given = tuple(findings)
+    if not any(_has_advice(finding) for finding in given):
+        return given
+    known, now = difficulty_of(facts), composition_of(facts)
+    kinds = dict.fromkeys(kind_of_finding(f, now) for f in given if _has_advice(f) and not f.remedies)
+    remedies = {kind: remedies_for(facts, known, kind, now) for kind in kinds}
+    return tuple(_advised(facts, f, now, remedies) if _has_advice(f) else f for f in given)
 
 
 def with_advice(facts: Facts, finding: Finding, difficulty: Difficulty | Undetermined | None = None) -> Finding:
     """A finding with what it costs and what could be done; as it is where neither applies, or both are given."""
     if not _has_advice(finding):
         return finding
+    now = composition_of(facts)
+    kind = kind_of_finding(finding, now)
     known = difficulty_of(facts) if difficulty is None else difficulty
-    return _advised(facts, finding, known, composition_of(facts))
+    return _advised(facts, finding, now, {kind: remedies_for(facts, known, kind, now)})
 
 
 def kind_of_finding(finding: Finding, composition: Composition) -> DeadKind:
@@ -64,14 +63,10 @@ def _has_advice(finding: Finding) -> bool:
 
 
 def _advised(
-    facts: Facts, finding: Finding, difficulty: Difficulty | Undetermined, composition: Composition
+    facts: Facts, finding: Finding, now: Composition, remedies: Mapping[DeadKind, tuple[Remedy, ...]]
 ) -> Finding:
-    waste, remedies = finding.waste, finding.remedies
-    if not remedies:
-        remedies = remedies_for(facts, difficulty, kind_of_finding(finding, composition), composition)
-    if waste is None:
-        waste = _waste(facts, finding)
-    return replace(finding, waste=waste, remedies=remedies)
+    waste = _waste(facts, finding) if finding.waste is None else finding.waste
+    return replace(finding, waste=waste, remedies=finding.remedies or remedies[kind_of_finding(finding, now)])
 
 
 def _waste(facts: Facts, finding: Finding) -> Waste | None:

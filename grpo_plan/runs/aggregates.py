@@ -10,13 +10,12 @@ from grpo_plan.passrates import BetaPassRates
 from grpo_plan.runs.beta_matching import beta_aggregate, matched_beta
 from grpo_plan.runs.composition import MAX_GROUP_SIZE, largest_std, population_std
 from grpo_plan.runs.dead_range import dead_inflation
-from grpo_plan.runs.moment_range import Known, rates_grid, smallest_inflation
+from grpo_plan.runs.moment_range import LP_ERROR, Known, rates_grid, smallest_inflation
 from grpo_plan.runs.recovered import Recovered
 from grpo_plan.runs.recovery_status import RecoveryStatus
 from grpo_plan.runs.sampling_error import mean_limits
 
 TOLERANCE = 0.05  # as far as aggregates of a few hundred groups may lie from those of an F
-LP_ERROR = 1e-6  # inflations below are the solver's
 
 
 def recover(

@@ -82,7 +82,7 @@ def kind_of(composition: Composition) -> DeadKind:
         return DeadKind.ALL_PASS
     if other is not None and other.low > MAIN_PART * (passing.high + failing.high):
         return DeadKind.FLAT
-    return DeadKind.UNKNOWN if passing.low <= 0.0 and failing.low <= 0.0 else DeadKind.BOTH
+    return DeadKind.BOTH if passing.low > 0.0 and failing.low > 0.0 else DeadKind.UNKNOWN
 
 
 def _share(facts: Facts, found: Measured | Absent) -> Expected | None:

@@ -8,11 +8,12 @@ from os import PathLike
 from grpo_plan._validate import require
 from grpo_plan.planning.plan import Plan
 from grpo_plan.run_log import RunLog
-from grpo_plan.runs.detectors import detectors
+from grpo_plan.runs.advice import advise
+from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.expectation import Expectation
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Severity, Skipped
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 from grpo_plan.runs.verdict import verdict_of
 
 
@@ -62,7 +63,8 @@ def diagnose(
     run: RunLog,
     plan: Plan | Expectation | str | PathLike[str] | None = None,
     *,
-    settings: Settings | None = None,
+    settings: DiagnosisSettings | None = None,
+    remedies: bool = True,
 ) -> Diagnosis:
     """What a run is doing, measured against its plan.
 
@@ -70,18 +72,20 @@ def diagnose(
         run: The log, of `read_run`.
         plan: What was expected: a plan, the file that ``plan --json`` or ``fit --json`` wrote, or None.
         settings: What the log does not say, and the knobs of the checks.
+        remedies: Whether to work out what the findings cost and what could be done, which takes most of the time.
 
     Raises:
         DomainError: ``run`` is no run.
         PlanFormatError: ``plan`` is a file that holds no plan.
     """
     require(run, RunLog, "run", "Read it with read_run.")
-    chosen = settings or Settings()
+    chosen = settings or DiagnosisSettings()
     facts = Facts(run, chosen, expectation_of(plan, chosen.group_size or run.rollouts_per_prompt))
     outcomes = [detect(facts) for detect in detectors().values()]
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
     )  # stable: the order of the checks within a severity
+    findings = list(advise(facts, findings)) if remedies else findings
     skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
     return Diagnosis(
         verdict=verdict_of(facts, findings, len(skipped)),

@@ -14,6 +14,7 @@ from grpo_plan.fitting.fit import fit_pass_rates
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.group_log import GroupLog
 from grpo_plan.pilot import Pilot
+from grpo_plan.planning.dropping import Dropping, effect_of_dropping
 from grpo_plan.quantities import Stage
 from grpo_plan.runs.aggregates import recover
 from grpo_plan.runs.expectation import Expected
@@ -79,6 +80,7 @@ class Difficulty:
     level: float
     basis: PassRateFit | Recovered
     _cache: dict[int, GroupsAt] = field(default_factory=dict)
+    _dropping: dict[int, Dropping] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Source and steps in one line."""
@@ -101,6 +103,13 @@ class Difficulty:
             found = self._of_fit(g, basis) if isinstance(basis, PassRateFit) else self._of_aggregates(g, basis)
             self._cache[g] = found
         return self._cache[g]
+
+    def dropping(self, group_size: int) -> Dropping | None:
+        """What leaving out prompts whose last group was dead would do; None without rollouts."""
+        g = as_one_group_size(group_size)
+        if self.fit is not None and g not in self._dropping:
+            self._dropping[g] = effect_of_dropping(self.fit, g, self.level)
+        return self._dropping.get(g)
 
     def _of_fit(self, g: int, fit: PassRateFit) -> GroupsAt:
         d: DeadFraction = fit.dead(g, self.level)
@@ -149,7 +158,7 @@ def _from_rollouts(facts: Facts, level: float) -> Difficulty | Undetermined | No
         return Undetermined(reason="What passes is not known. Give --pass-threshold (pass_threshold= of read_run).")
     first, last = _window(facts, groups)
     inside = (groups.step >= first) & (groups.step <= last) & (groups.scored > 0)
-    rows = _one_visit_each(groups, inside)
+    rows, visits = _one_visit_each(groups, inside)
     if not rows.any():
         return Undetermined(reason=f"No group of steps {first:,} to {last:,} has a scored rollout. Check the scoring.")
     pilot = Pilot.from_counts(passes[rows], groups.scored[rows])
@@ -159,7 +168,6 @@ def _from_rollouts(facts: Facts, level: float) -> Difficulty | Undetermined | No
         return Undetermined(reason=str(error))
     sizes = np.unique(groups.rollouts[rows])
     many = int(rows.sum())
-    visits = "" if many == int(inside.sum()) else ", the last visit of each prompt"
     return Difficulty(
         group_size=int(sizes[0]) if sizes.size == 1 else None,
         steps=(first, last),
@@ -227,13 +235,14 @@ def _recovered(
     if recovered.status is RecoveryStatus.INCONSISTENT:
         return Undetermined(reason=recovered.status.sentence)
     names = ", ".join(dict.fromkeys([mean.words, *(series.words for series in found.values())]))
+    doubt = "" if recovered.status is RecoveryStatus.OK else f" {recovered.status.sentence}"
     least = "" if all(s.groups_known for s in found.values()) else "at least "
     return Difficulty(
         group_size=size,
         steps=(int(late.steps[0]), int(late.steps[-1])),
         source="aggregates",
         rests_on=f"From {names} of {late.span}, {least}{groups:,} groups, for 0/1 rewards: the value is that of a "
-        f"Beta, the limits are {recovered.range_means}.",
+        f"Beta, the limits are {recovered.range_means}.{doubt}",
         level=level,
         basis=recovered,
     )  # fmt: skip
@@ -257,18 +266,20 @@ def _window(facts: Facts, groups: GroupLog) -> tuple[int, int]:
     return int(steps[-count]), int(steps[-1])
 
 
-def _one_visit_each(groups: GroupLog, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _one_visit_each(groups: GroupLog, inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:
     """The last group of each prompt, so that rows are independent; all where the prompts are few and come again."""
     at = np.flatnonzero(inside)
     names = groups.prompt_id[at]
     if not at.size or any(name is None or name == "" for name in names):
-        return inside
+        return inside, ""
     _, last = np.unique(names[::-1].astype(str), return_index=True)
-    if last.size < min(FEW_PROMPTS, at.size):
-        return inside
+    if last.size == at.size:
+        return inside, ""
+    if last.size < FEW_PROMPTS:
+        return inside, f" ({'one prompt' if last.size == 1 else f'{last.size} prompts'} that come again and again)"
     rows = np.zeros(inside.size, dtype=bool)
     rows[at[at.size - 1 - last]] = True
-    return rows
+    return rows, ", the last visit of each prompt"
 
 
 def _expected(share: RecoveredShare, level: float) -> Expected:

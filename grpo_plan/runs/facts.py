@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.quantities import Absent, Cause, Quantity, RunView, Stage
+from grpo_plan.quantities import DEFINITIONS, Absent, Cause, Quantity, RunView, Stage
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.bounds import SLACK, dead_bounds_from_batches, dead_bounds_from_spread
 from grpo_plan.runs.composition import composition_bounds
@@ -16,7 +16,7 @@ from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 
 NOTHING_SAID = 0.98  # bounds this far apart tell nothing
 ANY_SIZE = 100_000  # bounds of the composition hold for every group size at a large one
@@ -35,7 +35,7 @@ class Facts:
     """
 
     run: RunLog
-    settings: Settings = field(default_factory=Settings)
+    settings: DiagnosisSettings = field(default_factory=DiagnosisSettings)
     expectation: Expectation | None = None
 
     @cached_property
@@ -132,6 +132,12 @@ class Facts:
             return Absent(
                 name=name, cause=Cause.NOT_LOGGED, reason=f"{name}: no step has a value.", metrics=found.metrics
             )
+        off = at & ((found.values < -SLACK) | (found.values > 1.0 + SLACK))
+        if DEFINITIONS[name].unit == "fraction" and off.any():
+            first, logged = int(np.argmax(off)), ", ".join(found.metrics) or name
+            reason = f"{name}: {logged} is {found.values[first]:g} at step {self.run.steps[first]:,}, and a share lies "
+            reason += "between 0 and 1. Log it as a share."
+            return Absent(name=name, cause=Cause.MEANING_UNKNOWN, reason=reason, metrics=found.metrics)
         groups, known = self._groups_behind(found, at)
         words = ", ".join(found.metrics) if found.metrics else "counted from the rollouts"
         return Measured(
@@ -147,13 +153,18 @@ class Facts:
             where = np.searchsorted(known, steps)
             if bool(np.all(known[np.minimum(where, known.size - 1)] == steps)):
                 return counts[where], True
-        shown = groups_at_least(found.values[at]) if found.name in SHARES else 1
+        shown = self._shown_groups if found.name in SHARES else 1
         planned = self.prompts_per_step
         if planned is None:
             return np.full(steps.size, max(shown, 1), dtype=np.int64), False
-        most = planned * self.steps_per_row
-        count = min(max(planned, shown), most)
-        return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 or count == most
+        count = max(planned, shown)  # values that need more groups than a step has are means over several steps
+        return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 and count == planned
+
+    @cached_property
+    def _shown_groups(self) -> int:
+        """Fewest groups of a row that explain the logged shares, all of them: they are of the same groups."""
+        found = [self.run.quantity(name) for name in SHARES]
+        return max((groups_at_least(q.values) for q in found if isinstance(q, Quantity) and q.metrics), default=1)
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
@@ -165,7 +176,9 @@ class Facts:
             return self._no_part(found)
         filtered = {Stage.BEFORE, Stage.AFTER}
         if mean.stage is not dead.stage and (mean.stage in filtered or dead.stage in filtered):
-            return found
+            reason = f"{_words(name)}: it is not logged, and the mean reward is of other groups than the dead fraction "
+            reason += f"({mean.stage.value}, {dead.stage.value}). Dump rollouts, or log it."
+            return Absent(name=name, cause=found.cause, reason=reason, metrics=found.metrics)
         steps, a, b = np.intersect1d(dead.steps, mean.steps, assume_unique=True, return_indices=True)
         if not steps.size:
             return found
@@ -177,7 +190,7 @@ class Facts:
         low = np.minimum(*(getattr(e, f"{which}_low") for e in ends))
         high = np.maximum(*(getattr(e, f"{which}_high") for e in ends))
         good = np.isfinite(low) & np.isfinite(high)
-        words = f"from {mean.words} and {dead.words}, for 0/1 rewards"
+        words = f"from {', '.join(dict.fromkeys((mean.words, dead.words.removeprefix('bounds by '))))}, for 0/1 rewards"
         bounded = Measured(
             name=name, steps=steps, values=0.5 * (low + high), groups=dead.groups[a], groups_known=dead.groups_known,
             stage=dead.stage, words=words, low=low, high=high,
@@ -186,14 +199,13 @@ class Facts:
 
     def _no_part(self, found: Absent) -> Absent:
         """Why all-pass and all-fail groups cannot be told apart."""
-        name = found.name.removesuffix("_fraction").replace("_", "-")
         if isinstance(self.dead, Measured) and isinstance(self.reward, Measured):
             more = f"the mean reward would bound them if rewards were 0 and 1 ({self.rewards.because})"
         elif isinstance(self.dead, Measured):
             more = "the mean reward beside the dead fraction would bound them"
         else:
             more = "neither is the dead fraction"
-        reason = f"the share of {name} groups: it is not logged, and {more}. Dump rollouts, or log it."
+        reason = f"{_words(found.name)}: it is not logged, and {more}. Dump rollouts, or log it."
         return Absent(name=found.name, cause=found.cause, reason=reason, metrics=found.metrics)
 
     def _dead_bounds(self, found: Absent) -> Measured | None:
@@ -229,8 +241,12 @@ class Facts:
             name="dead_fraction", steps=self.run.steps[said], values=0.5 * (low + high),
             groups=np.full(int(said.sum()), self.prompts_per_step or 1, dtype=np.int64),
             groups_known=self.prompts_per_step is not None and self.steps_per_row == 1,
-            stage=stage, words=f"bounded by {', '.join(w for w in words if w)}", low=low, high=high,
+            stage=stage, words=f"bounds by {', '.join(dict.fromkeys(w for w in words if w))}", low=low, high=high,
         )  # fmt: skip
+
+
+def _words(name: str) -> str:
+    return f"the share of {name.removesuffix('_fraction').replace('_', '-')} groups"
 
 
 def is_counted(found: Measured | Absent) -> bool:

@@ -17,12 +17,14 @@ from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares, groups_a
 LEAST_ROWS = 8
 MOST_ROWS = 200  # longer logs are pooled into so many rows
 MOST_STEPS = 400  # of a band
-WANDERING = np.geomspace(1e-3, 4.0, 14)  # variance in logits that a share wanders by over the whole log
-NOISE = np.geomspace(0.25, 8.0, 6)  # variance of a row's noise, as a multiple of the binomial one
+LOOSE = 1.0  # standard deviation of the half-normal prior of how far, in logits, it wanders over the whole log
+WANDERING = np.geomspace(1e-3, 8.0, 16)  # variance in logits that a share wanders by over the whole log
+NOISE = np.geomspace(0.25, 4.0, 5)  # variance of a row's noise, as a multiple of the binomial one
 NOISE_UNCOUNTED = np.geomspace(1e-3, 8.0, 14)  # the same where only a lower bound of the groups is known
-STEEPEST = 6.0  # standard deviation of the prior of the change in logits over the whole log
+STEEPEST = 3.0  # standard deviation of the prior of the change in logits over the whole log
 SMOOTH = 5  # rows whose mean share gives a row's binomial variance
 LEAST_SHARE = 0.01  # taken for 0 where nothing else was seen and the number of groups is not known
+LEAST_TOLD = 1e-4  # share that is not told from a smaller one
 LEFT_OUT = 1e-3  # probability of the pairs that are not looked at
 NODES = 7
 HALVINGS = 40
@@ -123,8 +125,8 @@ def forecast(
 
     >>> rising = [0.3, 0.32, 0.33, 0.36, 0.37, 0.38, 0.42, 0.43, 0.44, 0.46]
     >>> ahead = forecast(range(10), rising, 0.6, groups=512, horizon_steps=30)
-    >>> ahead.status.name, ahead.crossing_low < 18 < ahead.crossing_high, round(ahead.mid[0], 2)
-    ('WITHIN', True, np.float64(0.47))
+    >>> ahead.status.name, ahead.crossing_low < 18 < ahead.crossing_high, bool(0.46 < ahead.mid[0] < 0.5)
+    ('WITHIN', True, True)
     """
     at, x = as_row(steps, "steps"), as_shares(values)
     if at.size != x.size:
@@ -160,8 +162,9 @@ def forecast(
     ahead = np.linspace(empty.horizon_steps / count, empty.horizon_steps, count)
     since = ahead + (last - float(at[-1]))
     lows, mids, highs = _band(seen, since, row_noise, empty.level)
-    shown = row_noise / (1.0 if groups is not None else min(1.0, float(seen.weight @ seen.noise)))
-    lows, highs = np.floor(lows * shown) / shown, np.minimum(np.ceil(highs * shown) / shown, 1.0)  # as rows can show
+    if groups is None:
+        row_noise /= min(1.0, float(seen.weight @ seen.noise))
+    lows, highs = _outwards(lows, row_noise, x), 1.0 - _outwards(1.0 - highs, row_noise, 1.0 - x)
     sign = -1.0 if below else 1.0
     beyond, chance = _passed(seen, since, float(np.log(bound / (1.0 - bound))), sign)
     tail = (1.0 - empty.level) / 2.0
@@ -199,7 +202,7 @@ def posterior(at: Floats, x: Floats, n: Floats, *, counted: bool) -> Posterior:
     covariance = np.zeros((wandering.size, 2, 2))
     covariance[:, 0, 0] = noise * variance[0]  # a flat prior of the level, after its first row
     covariance[:, 1, 1] = (STEEPEST / span) ** 2
-    log_likelihood = np.zeros(wandering.size)
+    log_likelihood = 0.5 * np.log(wandering) - 0.5 * wandering * span / LOOSE**2  # of the prior, then of the rows
     for gap, seen, own in zip(np.diff(at), height[1:], variance[1:], strict=True):
         mean[:, 0] += gap * mean[:, 1]
         covariance[:, 0, 0] += gap * (2.0 * covariance[:, 0, 1] + gap * covariance[:, 1, 1]) + wandering * gap
@@ -242,12 +245,19 @@ def _logits(x: Floats, n: Floats) -> tuple[Floats, Floats]:
         shares = (n * x + 0.5) / (n + 1.0)
     else:
         inside = np.minimum(x, 1.0 - x)
-        least = float(inside[inside > 0.0].min(initial=2.0 * LEAST_SHARE)) / 2.0
+        least = max(float(inside[inside > 0.0].min(initial=2.0 * LEAST_SHARE)) / 2.0, LEAST_TOLD)
         shares = np.clip(x, least, 1.0 - least)
     width = min(SMOOTH, x.size)
     padded = np.pad(shares, (width // 2, width - 1 - width // 2), mode="edge")
     smooth = np.convolve(padded, np.full(width, 1.0 / width), mode="valid")
     return np.log(shares / (1.0 - shares)), 1.0 / (n * smooth * (1.0 - smooth))
+
+
+def _outwards(low: Floats, groups: float, x: Floats) -> Floats:
+    """Lower ends moved down to a share that a row can show, or to 0 where only that was seen below the rest."""
+    least = float(x[x > 0.0].min(initial=1.0))
+    seen: Floats = np.where((low < least) & (x.min() == 0.0), 0.0, low)
+    return np.floor(seen * groups) / groups
 
 
 def _pooled(at: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats, Floats]:

@@ -14,7 +14,7 @@ from grpo_plan.groups import expected_group_std
 
 Floats = NDArray[np.float64]
 Phi = Callable[[Floats, Floats], Floats]
-SLACK = 1e-9
+LP_ERROR = 1e-6  # of the solver: smaller inflations are none, and limits are met to within it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def moment_range(
             found = linprog(
                 sign * values,
                 A_ub=table,
-                b_ub=limits + inflation + SLACK,
+                b_ub=limits + inflation + LP_ERROR,
                 A_eq=np.ones((1, values.size)),
                 b_eq=[1.0],
                 bounds=(0.0, None),

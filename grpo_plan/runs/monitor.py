@@ -19,7 +19,7 @@ from grpo_plan.runs.detectors.plan import tested_above
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose, expectation_of
 from grpo_plan.runs.finding import Severity
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.settings import Settings
+from grpo_plan.runs.settings import DiagnosisSettings
 
 EVERY_ROW = 200  # rows up to which each is looked at
 GROWTH = 0.05  # later a log is looked at again when it grew by this share
@@ -68,7 +68,7 @@ class Monitor:
         self,
         plan: Plan | Any | str | PathLike[str] | None = None,
         *,
-        settings: Settings | None = None,
+        settings: DiagnosisSettings | None = None,
         tool: str | None = None,
         config: Mapping[str, object] | None = None,
         group_size: int | None = None,
@@ -78,7 +78,7 @@ class Monitor:
     ) -> None:
         if config is not None and not isinstance(config, Mapping):
             raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
-        self.settings = settings or Settings()
+        self.settings = settings or DiagnosisSettings()
         self._size = None if group_size is None else as_count(group_size, "group_size")
         self.expectation = expectation_of(plan, self._size or self.settings.group_size)
         self._tool, self._config, self._source = tool, dict(config or {}), source
@@ -132,7 +132,7 @@ class Monitor:
         if log is not None:
             self._log = log
         run = self.run
-        self._diagnosis = diagnose(run, self.expectation, settings=self.settings)
+        self._diagnosis = diagnose(run, self.expectation, settings=self.settings, remedies=False)
         self._looked = int(run.steps.size)
         alerts = self._book.take(self._diagnosis)
         self._alerts += alerts

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from grpo_plan._validate import as_count, as_float_array, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.groups import dead_probability
-from grpo_plan.runs.aggregates import LP_ERROR, TOLERANCE
+from grpo_plan.runs.aggregates import TOLERANCE
 from grpo_plan.runs.beta_matching import ALIKE, beta_dead, matched_correlation
 from grpo_plan.runs.composition import MAX_GROUP_SIZE
 from grpo_plan.runs.dead_range import dead_inflation, dead_range, largest_rarer
+from grpo_plan.runs.moment_range import LP_ERROR
 from grpo_plan.runs.recovery_status import RecoveryStatus
 from grpo_plan.runs.sampling_error import mean_limits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grpo_plan.planning.dropping import effect_of_dropping
+from grpo_plan.fitting.intervals import Interval
 from grpo_plan.runs.composition_now import DeadKind
 from grpo_plan.runs.difficulty import Difficulty
 from grpo_plan.runs.expectation import Expected
@@ -76,15 +76,14 @@ def drop_prompts(case: Case, kind: DeadKind) -> Remedy:
 def _dropped(case: Case, failing: bool) -> tuple[Expected, Expected | None] | None:
     """Dead fraction of the rest, and chance that the next group of a dropped prompt is mixed, from rollouts."""
     found, g = case.difficulty, case.group_size
-    if not isinstance(found, Difficulty) or found.fit is None or g is None or g < 2:
+    if not isinstance(found, Difficulty) or g is None or g < 2:
         return None
-    effect = effect_of_dropping(found.fit, g, found.level)
-    if effect.rest_dead is None:
+    effect = found.dropping(g)
+    if effect is None or effect.rest_dead is None:
         return None
     kind = effect.never if failing else effect.always
-    rest = Expected(
-        value=effect.rest_dead.value, low=effect.rest_dead.low, high=effect.rest_dead.high, level=found.level
-    )
-    if kind.mixed is None:
-        return rest, None
-    return rest, Expected(value=kind.mixed.value, low=kind.mixed.low, high=kind.mixed.high, level=found.level)
+    return _expected(effect.rest_dead, found.level), None if kind.mixed is None else _expected(kind.mixed, found.level)
+
+
+def _expected(found: Interval, level: float) -> Expected:
+    return Expected(value=found.value, low=found.low, high=found.high, level=level)

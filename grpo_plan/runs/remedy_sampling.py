@@ -9,7 +9,7 @@ from grpo_plan.runs.difficulty import Difficulty
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Remedy
 from grpo_plan.runs.remedy_numbers import drawn_per_mixed, mixed_at_equal_rollouts
-from grpo_plan.runs.remedy_parts import Case, Numbers, counts, few, finite, numbers_of, share
+from grpo_plan.runs.remedy_parts import Case, Numbers, counts, finite, numbers_of, share
 
 FACTORS = (2, 4)
 LARGEST = 4096
@@ -77,10 +77,9 @@ def refill_batches(case: Case) -> Remedy | None:
         expected += f" A generation batch of {shown} prompts fills {n:,} in one round in 95 % of steps."
     if dead.high >= 1.0:
         expected += " It may never fill: the limits of D reach 1."
-    more = "an unknown multiple" if value is None else f"{few(value)} times"
+    times = f"{counts(value, *ends)} times the rollouts of a step"
     return Remedy(
-        action=action, expected=expected, price=f"{more} the generation of a step. {price} See grpo-plan refill.",
-        numbers=numbers,
+        action=action, expected=expected, price=f"{times}. {price} See grpo-plan refill.", numbers=numbers
     )  # fmt: skip
 
 

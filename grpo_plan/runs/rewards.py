@@ -55,7 +55,7 @@ def rewards_of(run: RunLog, view: RunView) -> Rewards:
     values = mean.values[np.isfinite(mean.values)]
     if values.size and (values.min() < -CLOSE or values.max() > 1.0 + CLOSE):
         return Rewards(kind=RewardKind.GRADED, because=f"mean rewards go from {values.min():.3g} to {values.max():.3g}")
-    return _of_ends(view) or _of_spread(view, mean) or _of_grain(values)
+    return _of_ends(view) or _of_pass_rate(view, mean) or _of_spread(view, mean) or _of_grain(values)
 
 
 def _of_rollouts(run: RunLog) -> Rewards | None:
@@ -88,6 +88,18 @@ def _of_ends(view: RunView) -> Rewards | None:
         if above or below:
             return Rewards(kind=RewardKind.GRADED, because=f"{prefix} leaves [0, 1]")
     return None
+
+
+def _of_pass_rate(view: RunView, mean: Quantity) -> Rewards | None:
+    """A mean reward that is the share of rollouts that pass."""
+    rate = quantity_of("pass_rate_mean", view)
+    if not isinstance(rate, Quantity):
+        return None
+    known = np.isfinite(rate.values) & np.isfinite(mean.values)
+    apart = np.abs(rate.values[known] - mean.values[known])
+    if apart.size < ROWS_TO_TELL or not bool(np.all(apart <= CLOSE)):
+        return None
+    return Rewards(kind=RewardKind.BINARY, because="the mean reward is the share of rollouts that pass")
 
 
 def _of_spread(view: RunView, mean: Quantity) -> Rewards | None:

@@ -144,7 +144,7 @@ def groups_at_least(values: ArrayLike) -> int:
     decimals = max(_decimals(float(s)) for s in shares)
     slack = SINGLE_PRECISION if decimals >= LONG_DECIMALS else max(SINGLE_PRECISION, 10.0**-decimals)
     least = np.zeros(shares.size, dtype=np.int64)  # of each share alone
-    for n in range(2, MOST_GROUPS + 1):
+    for n in range(1, MOST_GROUPS + 1):
         fits = np.abs(shares * n - np.round(shares * n)) <= slack * n
         least[fits & (least == 0)] = n
         if fits.all():

@@ -8,7 +8,7 @@ from grpo_plan._validate import as_count, as_level, as_positive, as_probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class DiagnosisSettings:
     """Facts and knobs of a diagnosis.
 
     Attributes:

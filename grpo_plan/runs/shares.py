@@ -12,7 +12,7 @@ from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.series import share_over
 
 ROUNDING = 1e-6
-NEEDS_PROMPTS = "Prompts per step: not logged. Give --prompts-per-step (prompts_per_step of Settings)."
+NEEDS_PROMPTS = "Prompts per step: not logged. Give --prompts-per-step (prompts_per_step of DiagnosisSettings)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def group_shares(facts: Facts) -> tuple[GroupShares, ...]:
     >>> early.dead.value, late.dead.value, late.mixed.value, late.first_step
     (0.25, 0.75, 0.25, 30)
     >>> late.mixed_groups.known, late.mixed_groups.reason
-    (False, 'Prompts per step: not logged. Give --prompts-per-step (prompts_per_step of Settings).')
+    (False, 'Prompts per step: not logged. Give --prompts-per-step (prompts_per_step of DiagnosisSettings).')
     """
     known = [m for m in (facts.dead, facts.all_pass, facts.all_fail) if isinstance(m, Measured)]
     steps = known[0].steps if known else facts.run.steps
@@ -151,9 +151,9 @@ def _complement(dead: Part) -> Part:
 
 def _other(facts: Facts, first: int, last: int, level: float) -> Part:
     """Dead groups that neither all pass nor all fail."""
-    if facts.rewards.binary and isinstance(facts.dead, Measured):
-        return Part(value=None, low=None, high=None, reason="Rewards are 0 or 1: dead groups all pass or all fail.")
     other = other_dead(facts)
+    if isinstance(other, Absent) and facts.rewards.binary and isinstance(facts.dead, Measured):
+        return Part(value=None, low=None, high=None, reason="Rewards are 0 or 1: dead groups all pass or all fail.")
     return _part(other, first, last, level)
 
 

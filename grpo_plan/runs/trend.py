@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
+from grpo_plan.runs.lasting import line_noise, thirds_noise
 from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares
 
 Scale = Literal["logit", "linear"]
 LEAST_ROWS = 8
-FEWEST, MOST, MOST_EVEN = 3, 8, 5  # waves that the noise is measured by
 WIDEST = 20.0  # standard deviation of the prior of the change in logits from the first row to the last
 ITERATIONS = 60
-MOST_LASTING = 0.95  # correlation of neighbouring rows beyond which noise and trend are one
 STEEPEST = 30.0  # logits beyond which nothing changes
 
 
@@ -164,7 +163,7 @@ def trend(
         noise = np.sqrt(n) * (y - height - tilt * time)
     middle = float(weight @ time / weight.sum())
     spread = float(weight @ (time - middle) ** 2)
-    variance, waves = _noise(noise, np.sqrt(weight), time, [np.sqrt(weight) * time], even=False)
+    variance, waves = line_noise(noise, np.sqrt(weight), time)
     error = float(np.sqrt(max(variance, floor) / spread))
     at_middle = height + tilt * middle
     begin, finish = float(time[0]) - middle, float(time[-1]) - middle
@@ -224,9 +223,7 @@ def changed(values: ArrayLike, groups: ArrayLike | None = None, *, level: float 
     contrast = np.zeros(y.size)
     contrast[:third] = -n[:third] / n[:third].sum()
     contrast[-third:] = n[-third:] / n[-third:].sum()
-    root = np.sqrt(n)
-    time = np.linspace(-0.5, 0.5, y.size)
-    variance, waves = _noise(root * y, root, time, [contrast / root, root * time], even=True)
+    variance, waves = thirds_noise(np.sqrt(n) * y, np.sqrt(n), third)
     floor = 0.0
     if groups is not None and y.min() >= 0.0 and y.max() <= 1.0:
         floor = float(n @ y / n.sum()) * (1.0 - float(n @ y / n.sum()))
@@ -266,34 +263,6 @@ def _logit_line(time: Floats, y: Floats, n: Floats) -> tuple[float, float, Float
             break
     mu = _expit(design @ line)
     return float(line[0]), float(line[1]), np.maximum(n * mu * (1.0 - mu), 1e-12)
-
-
-def _noise(values: Floats, root: Floats, time: Floats, regressors: list[Floats], *, even: bool) -> tuple[float, int]:
-    """Variance of the noise at the speed of a line, and the waves that it was measured by (theory.md, eq. 89).
-
-    Even waves are the same seen from both ends: no change that is symmetric about the middle is taken for noise.
-    """
-    rows = values.size
-    waves = int(np.clip(rows // 4, FEWEST, MOST_EVEN if even else MOST))
-    order = np.argsort(time, kind="stable")
-    rank = np.empty(rows)
-    rank[order] = (np.arange(rows) + 0.5) / rows
-    halves = np.arange(2, 2 * waves + 1, 2) if even else np.arange(2, waves + 2)
-    slow = root[:, None] * np.cos(np.pi * rank[:, None] * halves)
-    kept = 1 + len(regressors)
-    basis, _ = np.linalg.qr(np.column_stack([root, *regressors, slow]))
-    rest = (values - basis[:, :kept] @ (basis[:, :kept].T @ values))[order]
-    lasting = correlation(rest, kept)
-    spectrum = 1.0 / (1.0 - 2.0 * lasting * np.cos(np.pi * np.append(1, halves) / rows) + lasting**2)
-    heights = basis[:, kept:].T @ values
-    return float(heights @ heights) / waves * float(spectrum[0] / spectrum[1:].mean()), waves
-
-
-def correlation(residuals: Floats, fitted: int) -> float:
-    """Correlation of neighbouring rows, from residuals of a fit, its bias of about ``-(1 + fitted r) / S`` put back."""
-    raw = float(residuals[1:] @ residuals[:-1]) / max(float(residuals @ residuals), 1e-300)
-    rows = residuals.size
-    return float(np.clip((rows * raw + fitted) / max(rows - 2.0 * fitted, 1.0), 0.0, MOST_LASTING))
 
 
 def _quantile(degrees: int, level: float) -> float:

@@ -32,6 +32,14 @@ class _Drawn:
     known: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Rollouts in dead groups, and the steps they are of."""
+
+    rollouts: float
+    steps: int
+
+
 def waste_of(facts: Facts, dead: Measured, *, beyond: float | None = None) -> Waste:
     """Rollouts in dead groups of all rows of a series, and their share of the time of the steps (theory.md, eq. 97).
 
@@ -52,7 +60,8 @@ def waste_of(facts: Facts, dead: Measured, *, beyond: float | None = None) -> Wa
     expected = 0.0 if beyond is None else as_one_probability(beyond, "beyond")
     steps = steps_behind(facts, dead)
     missing: dict[str, str] = {}
-    value, low, high = _rollouts(facts, dead, steps, expected, missing)
+    counted = _counted(facts, dead, steps, expected)
+    value, low, high = _rollouts(facts, dead, steps, expected, missing) if counted is None else 3 * (counted.rollouts,)
     hours = _gpu_hours(facts, dead, steps, expected, missing)
     usd = None
     if hours is None:
@@ -62,7 +71,8 @@ def waste_of(facts: Facts, dead: Measured, *, beyond: float | None = None) -> Wa
     else:
         usd = hours * facts.settings.usd_per_gpu_hour
     return Waste(
-        rollouts=value, rollouts_low=low, rollouts_high=high, gpu_hours=hours, usd=usd, steps=int(steps.sum()),
+        rollouts=value, rollouts_low=low, rollouts_high=high, gpu_hours=hours, usd=usd,
+        steps=int(steps.sum()) if counted is None else counted.steps,
         missing=missing,
     )  # fmt: skip
 
@@ -86,9 +96,6 @@ def steps_behind(facts: Facts, dead: Measured) -> Counts:
 def _rollouts(
     facts: Facts, dead: Measured, steps: Counts, expected: float, missing: dict[str, str]
 ) -> tuple[float | None, float | None, float | None]:
-    counted = _counted(facts, dead, expected)
-    if counted is not None:
-        return counted, counted, counted
     size = facts.group_size
     if size is None:
         missing["rollouts"] = GROUP_SIZE
@@ -102,7 +109,7 @@ def _rollouts(
     high = max(float(np.sum(np.where(most > 0.0, drawn.high, drawn.low) * most)), 0.0)
     if dead.exact and drawn.known:
         return low, low, high
-    missing["rollouts"] = BOUNDED if not dead.exact else REFILLED
+    missing["rollouts"] = BOUNDED
     return None, low, high
 
 
@@ -116,18 +123,20 @@ def _drawn(facts: Facts, dead: Measured, steps: Counts) -> _Drawn:
     groups = planned * steps.astype(np.float64)
     if dead.stage is not Stage.BEFORE:
         return _Drawn(low=groups, high=groups, known=True)
-    batches = facts.run.quantity("generation_batches")
+    at = np.searchsorted(facts.run.steps, dead.steps)
+    batches, evicted = (facts.run.quantity(name) for name in ("generation_batches", "evicted_groups"))
+    made = np.full(dead.rows, np.nan)
     if isinstance(batches, Quantity):
-        made = batches.values[np.searchsorted(facts.run.steps, dead.steps)]
-        if bool(np.isfinite(made).all()):
-            return _Drawn(low=groups * np.maximum(made, 1.0), high=groups * np.maximum(made, 1.0), known=True)
-    with np.errstate(divide="ignore"):
-        most = np.where(dead.upper < 1.0, groups / np.maximum(1.0 - dead.upper, 0.0), np.inf)
-    return _Drawn(low=groups, high=most, known=False)
+        made = groups * np.maximum(batches.values[at], 1.0)
+    elif isinstance(evicted, Quantity) and dead.exact:
+        made = np.where(dead.values > 0.0, evicted.values[at] / np.where(dead.values > 0.0, dead.values, 1.0), groups)
+    if bool(np.isfinite(made).all()):
+        return _Drawn(low=made, high=made, known=True)
+    return _Drawn(low=groups, high=np.full(dead.rows, np.inf), known=False)
 
 
-def _counted(facts: Facts, dead: Measured, expected: float) -> float | None:
-    """From the rollouts themselves, where the series was counted from them."""
+def _counted(facts: Facts, dead: Measured, steps: Counts, expected: float) -> _Counted | None:
+    """From the rollouts of the steps of all rows, where the series was counted from rollouts; None elsewhere."""
     groups, found = facts.run.groups, facts.run.quantity(dead.name)
     if groups is None or not isinstance(found, Quantity) or found.metrics or not dead.rows:
         return None
@@ -135,9 +144,10 @@ def _counted(facts: Facts, dead: Measured, expected: float) -> float | None:
     chosen: NDArray[np.bool_] | None = flags.get(dead.name)
     if chosen is None:
         return None
-    here = np.isin(groups.step, dead.steps)
+    row = np.minimum(np.searchsorted(dead.steps, groups.step), dead.rows - 1)
+    here = (groups.step <= dead.steps[row]) & (groups.step > dead.steps[row] - steps[row])
     spent = float(groups.rollouts[here & chosen].sum()) - expected * float(groups.rollouts[here].sum())
-    return max(spent, 0.0)
+    return _Counted(rollouts=max(spent, 0.0), steps=int(np.unique(groups.step[here]).size))
 
 
 def _gpu_hours(facts: Facts, dead: Measured, steps: Counts, expected: float, missing: dict[str, str]) -> float | None:

@@ -1,12 +1,14 @@
-"""Checks of a run of docs/theory.md, section 20."""
+"""Equations of docs/theory.md, section 20: limits behind the checks of a run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy as sp
 
 from grpo_plan.symbolic.base import Expr, exact
+from grpo_plan.symbolic.refill import not_filled
 
 
 def tested_limit(share: Any, high: Any, ratio: Any) -> Expr:
@@ -40,3 +42,33 @@ def dead_from_batches(batches: Any) -> tuple[Expr, Expr]:
     """
     b = exact(batches)
     return sp.Max(1 - 2 / b, 0), 1 - 1 / b
+
+
+def cluster_variance(hits: Sequence[Any], totals: Sequence[Any]) -> Expr:
+    """Variance of a share over clusters, as a ratio (theory.md, eq. 94)."""
+    h, t = [exact(x) for x in hits], [exact(x) for x in totals]
+    clusters, units = len(h), sp.Add(*t)
+    share = sp.Add(*h) / units
+    apart = sp.Add(*((x - share * y) ** 2 for x, y in zip(h, t, strict=True)))
+    return sp.Rational(clusters, clusters - 1) * apart / units**2
+
+
+def effective_units(hits: Sequence[Any], totals: Sequence[Any]) -> Expr:
+    """Independent units with the variance of the clusters, at most all (theory.md, eq. 94)."""
+    units = sp.Add(*(exact(x) for x in totals))
+    share = sp.Add(*(exact(x) for x in hits)) / units
+    variance = cluster_variance(hits, totals)
+    return units if variance == 0 else sp.Min(units, share * (1 - share) / variance)
+
+
+def rounds_probability(rounds: int, wanted: int, gen_batch_size: int, dead: Any, cap: int | None = None) -> Expr:
+    """Chance that a step takes so many generation batches (theory.md, eq. 95)."""
+    mixed = 1 - exact(dead)
+    before = not_filled((rounds - 1) * gen_batch_size, wanted, mixed)
+    return before if cap == rounds else before - not_filled(rounds * gen_batch_size, wanted, mixed)
+
+
+def overlap_limits(first: Any, second: Any) -> tuple[Expr, Expr]:
+    """Least and most that two shares of the same rollouts have in common (theory.md, eq. 96)."""
+    a, b = exact(first), exact(second)
+    return sp.Max(0, a + b - 1), sp.Min(a, b)

@@ -8,7 +8,7 @@ from grpo_plan.quantities import Absent
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Skipped
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.series import share_over
+from grpo_plan.runs.series import Share, share_over
 
 WIDE = 0.25  # limits so far apart hardly say anything
 
@@ -57,7 +57,7 @@ def share_of(series: Measured, level: float) -> SeenShare:
     )
 
 
-def in_words(share: SeenShare) -> str:
+def in_words(share: SeenShare | Share) -> str:
     """A share with its limits as percentages; of one that is only bounded, its bounds.
 
     >>> in_words(SeenShare(value=0.59, seen_low=0.59, seen_high=0.59, low=0.57, high=0.61, rows=40))
@@ -65,10 +65,12 @@ def in_words(share: SeenShare) -> str:
     >>> in_words(SeenShare(value=None, seen_low=0.6, seen_high=0.8, low=0.43, high=0.91, rows=40))
     'between 60 and 80 %'
     """
-    if share.value is None:
+    if share.value is None and isinstance(share, SeenShare):
         if share.seen_high - share.seen_low < 0.002:
             return f"about {percent(0.5 * (share.seen_low + share.seen_high))} %"
         return f"between {percent(share.seen_low)} and {percent(share.seen_high)} %"
+    if share.value is None:
+        return "an unknown share"
     return f"{percent(share.value)} % ({percent(share.low)} to {percent(share.high)} %)"
 
 
@@ -93,18 +95,18 @@ def late_share(facts: Facts, series: Measured) -> tuple[Measured, SeenShare]:
     return window, share_of(window, facts.settings.level)
 
 
-def evidence_of(name: str, share: SeenShare) -> dict[str, float | int | str | bool | None]:
+def evidence_of(name: str, share: SeenShare | Share) -> dict[str, float | int | str | bool | None]:
     """A share as evidence: value, limits, and bounds where only these are known."""
     found: dict[str, float | int | str | bool | None] = {
         name: share.value, f"{name}_low": share.low, f"{name}_high": share.high
     }  # fmt: skip
-    if share.value is None:
+    if share.value is None and isinstance(share, SeenShare):
         found |= {f"{name}_at_least": share.seen_low, f"{name}_at_most": share.seen_high}
     return found
 
 
 def too_little(id: str, name: str, share: SeenShare, window: Measured) -> Skipped:
     """A check that neither says yes nor no: the log is too short, or only bounds the share."""
-    if share.value is None:
+    if share.value is None and share.wide:
         return Skipped(id=id, needs=f"{name}; the log only bounds it: {in_words(share)} ({window.words}).")
     return Skipped(id=id, needs=f"more groups: {name} is {in_words(share)} in {window.span}.")

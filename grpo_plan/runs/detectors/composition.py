@@ -19,13 +19,13 @@ from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.trend import changed
+from grpo_plan.runs.trend import Change, changed
 
 MANY_FAIL, MANY_PASS = 0.5, 0.4  # shares of all groups from which a check speaks
 FEW_MIXED, HARDLY_MIXED = 0.10, 0.05
 THIRDS = 3
 ROWS_TO_TURN = 9
-MOVED = 0.05
+MOVED = 0.02  # of both shares, before a composition is said to be turning
 REFERENCE = (
     "docs/theory.md, section 18; composition rather than D: One-Shot-RLVR (arXiv 2504.20571) in docs/diagnosis.md"
 )
@@ -145,7 +145,7 @@ def composition_turned(facts: Facts) -> Outcome:
     turning = False
     if fail.exact and passes.exact and not forth and not back:
         less, more = (changed(s.values, s.groups, level=0.99) for s in (fail, passes))
-        turning = less.high is not None and more.low is not None and less.high < -MOVED and more.low > MOVED
+        turning = _moved(less, -1.0) and _moved(more, 1.0)
     if not (forth or back or turning):
         return Clear(id=id, because=f"{seen}.")
     if back:
@@ -175,6 +175,14 @@ def composition_turned(facts: Facts) -> Outcome:
         remedy=remedy,
         reference=REFERENCE,
     )
+
+
+def _moved(change: Change, direction: float) -> bool:
+    """Whether a share surely moved this way, and by enough to be said."""
+    if change.difference is None or change.low is None or change.high is None:
+        return False
+    nearer = change.low if direction > 0.0 else -change.high
+    return nearer > 0.0 and direction * change.difference > MOVED
 
 
 def _mixed(fail: SeenShare, passes: SeenShare) -> float:

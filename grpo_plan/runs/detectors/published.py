@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.quantities import Absent
+from grpo_plan.quantities.spread import all_advantages_zero
 from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, too_little
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
@@ -78,7 +79,7 @@ def degenerate_groups(facts: Facts) -> Outcome:
             "rows": dead.rows,
             "late_rows": window.rows,
             "steps_per_row": facts.run.steps_per_row,
-            "too_little": not dead.exact,
+            "bounded_only": not dead.exact,
             "reward": curve.learning.value,
         },
         remedy=NO_SIGNAL if nothing and severity is not Severity.INFO else BY_COMPOSITION,
@@ -129,21 +130,28 @@ def adv_collapse(facts: Facts) -> Outcome:
 
 
 def _zero_advantages(facts: Facts, missing: Absent) -> Outcome:
-    id, largest = "ADV_COLLAPSE", facts.measured("advantage_abs_max")
-    if isinstance(largest, Absent):
+    """Whether every advantage is 0, where the log holds their largest and another that tells."""
+    id, found = "ADV_COLLAPSE", all_advantages_zero(facts.view)
+    flags = None if found is None else found[0]
+    if found is None or flags is None or not np.isfinite(flags).any():
         return Skipped(id=id, needs=f"{missing.reason} The largest and the smallest advantage would do.")
-    late = facts.late(largest)
-    if float(late.values.max()) > 0.0:
-        return Clear(id=id, because=f"the largest advantage is up to {late.values.max():.3g} in {late.span}.")
-    zero = largest.values == 0.0
+    at = np.isfinite(flags)
+    steps, zero = facts.run.steps[at], flags[at] == 1.0
+    tail = max(facts.settings.late_rows, int(facts.settings.late_share * zero.size))
+    late, names = zero[-tail:], " and ".join(found[1])
+    where = f"steps {int(steps[-late.size]):,} to {int(steps[-1]):,} ({late.size:,} rows)"
+    if not late.all():
+        largest = float(facts.run.metrics[found[1][0]][at][-tail:].max())
+        because = f"advantages are not all 0 at {int((~late).sum()):,} rows of {where}, up to {largest:.3g} ({names})."
+        return Clear(id=id, because=because)
     after = int(np.flatnonzero(~zero)[-1]) + 1 if not zero.all() else 0
-    since = "since the start" if after == 0 else f"since step {int(largest.steps[after]):,}"
+    since = "since the start" if after == 0 else f"since step {int(steps[after]):,}"
     return Finding(
         id=id,
         severity=_at_ceiling(facts, Severity.CRITICAL),
-        says=f"every advantage is 0 {since} ({late.span} and before): the policy gets no gradient from rewards.",
-        onset_step=int(largest.steps[after]),
-        evidence={"late_advantage_abs_max": 0.0, "rows": largest.rows, "zero_rows": int(zero.sum())},
+        says=f"every advantage is 0 {since} ({where} and before): the policy gets no gradient from rewards.",
+        onset_step=int(steps[after]),
+        evidence={"late_advantage_abs_max": 0.0, "rows": int(zero.size), "zero_rows": int(zero.sum())},
         remedy=_ceiling_remedy(facts),
         reference="an advantage of 0 has no gradient (docs/theory.md, section 1).",
     )
