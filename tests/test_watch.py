@@ -207,7 +207,7 @@ def test_it_fails_as_soon_as_a_finding_is_grave_enough(log: Path, processes: lis
     processes.append(process)
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER.replace("0.5, ", "0.02, ").replace("0.3", "0.0").replace("0.2,", "0.98,")
-         .replace("0.4 + 0.001 * step", "0.01"), str(log), "1", "400", "0.03"]
+         .replace("0.4 + 0.001 * step", "0.01"), str(log), "1", "400", "0.03"], text=True
     )  # fmt: skip
     processes.append(writer)
     said, _ = process.communicate(timeout=50)

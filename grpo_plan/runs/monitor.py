@@ -132,7 +132,7 @@ class Monitor:
         if log is not None:
             self._log = log
         run = self.run
-        self._diagnosis = diagnose(run, self.expectation, settings=self.settings)
+        self._diagnosis = diagnose(run, self.expectation, settings=self.settings, remedies=False)
         self._looked = int(run.steps.size)
         alerts = self._book.take(self._diagnosis)
         self._alerts += alerts
