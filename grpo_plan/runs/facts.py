@@ -16,10 +16,10 @@ from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
-from grpo_plan.runs.settings import DiagnosisSettings
+from grpo_plan.runs.settings import LARGEST_GROUP, MOST_PROMPTS, DiagnosisSettings
 
 NOTHING_SAID = 0.98  # bounds this far apart tell nothing
-ANY_SIZE = 100_000  # bounds of the composition hold for every group size at a large one
+ANY_SIZE = LARGEST_GROUP  # bounds of the composition hold for every group size at a large one
 AVERAGED_ROWS = frozenset({"trl", "ms-swift"})  # a row is the mean over the steps since the last one
 SHARES = ("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction")
 
@@ -45,8 +45,9 @@ class Facts:
 
     @cached_property
     def group_size(self) -> int | None:
-        """Rollouts per prompt: as said, or as the log tells."""
-        return self.settings.group_size or self.run.rollouts_per_prompt
+        """Rollouts per prompt: as said, or as the log tells; none is larger than `LARGEST_GROUP`."""
+        told = self.run.rollouts_per_prompt
+        return self.settings.group_size or (told if told is not None and 1 <= told <= LARGEST_GROUP else None)
 
     @cached_property
     def prompts_per_step(self) -> int | None:
@@ -57,7 +58,7 @@ class Facts:
         if not isinstance(found, Quantity):
             return None
         known = np.unique(found.values[np.isfinite(found.values)])
-        return int(known[0]) if known.size == 1 else None
+        return int(known[0]) if known.size == 1 and 1.0 <= known[0] <= MOST_PROMPTS else None
 
     @cached_property
     def steps_per_row(self) -> int:
@@ -155,12 +156,18 @@ class Facts:
             where = np.searchsorted(known, steps)
             if bool(np.all(known[np.minimum(where, known.size - 1)] == steps)):
                 return counts[where], True
-        shown = groups_at_least(found.values[at]) if found.name in SHARES else 1
+        shown = self._shown_groups if found.name in SHARES else 1
         planned = self.prompts_per_step
         if planned is None:
             return np.full(steps.size, max(shown, 1), dtype=np.int64), False
         count = max(planned, shown)  # values that need more groups than a step has are means over several steps
         return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 and count == planned
+
+    @cached_property
+    def _shown_groups(self) -> int:
+        """Fewest groups of a row that explain the logged shares, all of them: they are of the same groups."""
+        found = [self.run.quantity(name) for name in SHARES]
+        return max((groups_at_least(q.values) for q in found if isinstance(q, Quantity) and q.metrics), default=1)
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
@@ -186,7 +193,7 @@ class Facts:
         low = np.minimum(*(getattr(e, f"{which}_low") for e in ends))
         high = np.maximum(*(getattr(e, f"{which}_high") for e in ends))
         good = np.isfinite(low) & np.isfinite(high)
-        words = f"from {mean.words} and {dead.words}, for 0/1 rewards"
+        words = f"from {', '.join(dict.fromkeys((mean.words, dead.words.removeprefix('bounds by '))))}, for 0/1 rewards"
         bounded = Measured(
             name=name, steps=steps, values=0.5 * (low + high), groups=dead.groups[a], groups_known=dead.groups_known,
             stage=dead.stage, words=words, low=low, high=high,
@@ -237,7 +244,7 @@ class Facts:
             name="dead_fraction", steps=self.run.steps[said], values=0.5 * (low + high),
             groups=np.full(int(said.sum()), self.prompts_per_step or 1, dtype=np.int64),
             groups_known=self.prompts_per_step is not None and self.steps_per_row == 1,
-            stage=stage, words=f"bounded by {', '.join(w for w in words if w)}", low=low, high=high,
+            stage=stage, words=f"bounds by {', '.join(dict.fromkeys(w for w in words if w))}", low=low, high=high,
         )  # fmt: skip
 
 
