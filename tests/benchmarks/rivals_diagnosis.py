@@ -1,8 +1,9 @@
 """What rldoctor 0.2.0 and rlprobe 0.1.0 say of the simulated runs; writes figures/diagnosis_rivals.csv.
 
-``python -m tests.benchmarks.rivals_diagnosis INTERPRETER [SEEDS [WORKERS [SCENARIO ...]]]``, where INTERPRETER is the Python of an
-environment that holds both tools (``pip install rldoctor==0.2.0 rlprobe==0.1.0``); neither is a dependency of this
-project. With names of scenarios only their rows are measured anew. Each run is handed over as its log alone, in JSON lines:
+``python -m tests.benchmarks.rivals_diagnosis INTERPRETER [SEEDS [WORKERS [SCENARIO ...]]]``, where INTERPRETER is the
+Python of an environment that holds both tools (``pip install rldoctor==0.2.0 rlprobe==0.1.0``); neither is a dependency
+of this project. With names of scenarios only their rows are measured anew. Each run is handed over as its log alone, in
+JSON lines:
 
 * rldoctor reads the file with `load_run`, with the settings of the run in the ``config`` line that it looks for.
 * rlprobe has no reader of logs. Its own recorder is fed one row at a time: TRL and ms-swift through the table of names
