@@ -68,7 +68,7 @@ class Outcome:
 def outcome(scenario: Scenario, seed: int) -> Outcome:
     """Draw, read and diagnose one run."""
     simulated = scenario.simulate(seed)
-    found = diagnose(run_log(simulated), plan=plan_of(simulated))
+    found = diagnose(run_log(simulated), plan=plan_of(simulated), remedies=False)
     severity: dict[str, str] = {}
     onset: dict[str, int] = {}
     for finding in found.findings:
