@@ -16,7 +16,7 @@ from grpo_plan.runs.expectation import ExpectedGroups
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Floats, Measured
 from grpo_plan.runs.series import share_over
-from grpo_plan.runs.shares import groups_per_step, other_dead
+from grpo_plan.runs.shares import ROUNDING, groups_per_step, other_dead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,11 +50,12 @@ def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
     layers = _layers(facts, dead)
     at = _binned(x.astype(np.float64), np.ones(x.size), x.size)
     shares = np.array([_binned(values, dead.groups.astype(np.float64), x.size) for _, _, _, values in layers])
-    if at.size == 1:
-        at, shares = at[0] + np.array([-0.5, 0.5]), np.repeat(shares, 2, axis=1)
+    if at[0] == at[-1]:  # one row, or steps too large to be told apart
+        half = max(0.5, 2.0 * float(np.spacing(at[0])))
+        at, shares = at[0] + np.array([-half, half]), np.repeat(shares.mean(axis=1, keepdims=True), 2, axis=1)
     base = np.zeros(at.size)
     for (label, colour, hatch, _), share in zip(layers, shares, strict=True):
-        if np.all(share <= 0.0):
+        if np.all(share <= ROUNDING):
             continue
         top = base + share
         edge = GREY if hatch else colour

@@ -172,6 +172,7 @@ RECORDS = {
     "RecoveredShare": "name group_size value low high status",
     "RecoveredSteps": "group_size sizes value low high correlation status level",
     "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
+    "Alert": "step id severity says remedy new onset_step",
 }
 
 

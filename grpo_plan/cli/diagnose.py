@@ -114,12 +114,16 @@ def diagnose(
 
 def group_sizes(text: str) -> list[int]:
     """Group sizes of ``--what-if``, each at least 1."""
+    from grpo_plan.runs.settings import LARGEST_GROUP
+
     try:
         sizes = parse_group_sizes(text)
     except DomainError:
         sizes = [0]
-    if min(sizes) < 1:
-        raise DomainError(f"--what-if must be group sizes separated by commas, e.g. 4,16,32; got {text!r}.")
+    if min(sizes) < 1 or max(sizes) > LARGEST_GROUP:
+        raise DomainError(
+            f"--what-if must be group sizes of 1 to {LARGEST_GROUP:,}, separated by commas, e.g. 4,16,32; got {text!r}."
+        )
     return sizes
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from grpo_plan._validate import MAX_COUNT
 from grpo_plan.quantities.base import Floats
 
 AGENT = re.compile(r"^train/[^/]+/(all|effective)/")  # a whole name of prime-rl, not a prefix
@@ -139,6 +140,6 @@ def _whole(value: object) -> int | None:
             value = float(value)
         except ValueError:
             return None
-    if isinstance(value, int | float) and np.isfinite(value) and value >= 1 and float(value).is_integer():
+    if isinstance(value, int | float) and 1 <= value <= MAX_COUNT and value == int(value):
         return int(value)
     return None

@@ -21,6 +21,8 @@ STEP_NAMES = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "rollout/step", "Step",
     "step_num", "_step",
 )  # fmt: skip
+MANY_ROWS = "Every step is logged again and again"
+ROWS_A_STEP = 3  # from so many on
 NO_STEP = "No column holds the training step: rows were numbered from 1."
 PART_OF_TOTAL = "global_step/max_steps"  # "5/100": the step of logs that have no other
 NO_METRICS = frozenset(
@@ -198,8 +200,11 @@ class RunBuilder:
         dropped["summary_rows"] += len(self._totals)
         dropped["steps_undone_by_a_resume"] += len(self._undone) - len(again)
         notes = list(self.notes)
-        if again:
-            notes.append(f"{len(again):,} steps are logged twice, as by a run taken up again: the later row counts.")
+        if again and len(again) == len(steps) and self.rows >= ROWS_A_STEP * len(steps):
+            notes.append(f"{MANY_ROWS} ({self.rows:,} rows, steps: {len(steps):,}): the last row of each counts.")
+        elif again:
+            which = "1 step is" if len(again) == 1 else f"{len(again):,} steps are"
+            notes.append(f"{which} logged twice, as by a run taken up again: the later row counts.")
         texts = [name for name in self.labels if name not in self._train and name not in self._eval]
         if texts:
             notes.append(f"No numbers are in: {', '.join(texts[:8])}{', ...' if len(texts) > 8 else ''}.")

@@ -20,7 +20,7 @@ from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.instead import is_paths, rows_of_memory
 from grpo_plan.readers.registry import TABLE
 from grpo_plan.readers.request import ReadRequest
-from grpo_plan.readers.run_builder import NO_STEP, RunBuilder, add_rows, with_config
+from grpo_plan.readers.run_builder import MANY_ROWS, NO_STEP, RunBuilder, add_rows, with_config
 from grpo_plan.run_log import RunLog
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -104,6 +104,12 @@ def _read(source: object, request: ReadRequest, size: int | None, groups: bool) 
         raise PilotFormatError(
             f"{log.source}: has no column of training steps and no metric that is known. Is it a pilot? Read it with "
             "grpo-plan fit."
+        )
+    if log.format == TABLE and log.tool is None and any(note.startswith(MANY_ROWS) for note in log.notes):
+        raise PilotFormatError(
+            f"{log.source}: has several rows of each step and no metric that is known; a log has one row a step. Are "
+            "these rollouts? Give the dump of a trainer, which says what was sampled together, or read them as a pilot "
+            "with grpo-plan fit."
         )
     if not log.metrics and log.groups is None:
         raise PilotFormatError(

@@ -57,7 +57,8 @@ def clustered_share(hits: ArrayLike, totals: ArrayLike, *, level: float = 0.95) 
     share = min(max(float(h.sum()) / units, 0.0), 1.0)
     count = effective_units(h, t, share)
     if clusters > 1 and 0.0 < share < 1.0:
-        count *= float(ndtri(tail) / stdtrit(clusters - 1, tail)) ** 2  # few clusters: their spread is uncertain too
+        wider = float(stdtrit(clusters - 1, tail))
+        count *= float(ndtri(tail) / wider) ** 2 if wider else 1.0  # few clusters: their spread is uncertain too
     x = share * count
     low = float(betaincinv(x, count - x + 1.0, tail)) if share > 0.0 else 0.0
     high = float(betaincinv(x + 1.0, count - x, 1.0 - tail)) if share < 1.0 else 1.0

@@ -14,6 +14,7 @@ from grpo_plan.runs.expectation import Expectation
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Severity, Skipped
 from grpo_plan.runs.settings import DiagnosisSettings
+from grpo_plan.runs.tame import tamed
 from grpo_plan.runs.verdict import verdict_of
 
 
@@ -80,7 +81,7 @@ def diagnose(
     """
     require(run, RunLog, "run", "Read it with read_run.")
     chosen = settings or DiagnosisSettings()
-    facts = Facts(run, chosen, expectation_of(plan, chosen.group_size or run.rollouts_per_prompt))
+    facts = Facts(tamed(run), chosen, expectation_of(plan, chosen.group_size or run.rollouts_per_prompt))
     outcomes = [detect(facts) for detect in detectors().values()]
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank

@@ -16,10 +16,10 @@ from grpo_plan.runs.expectation import Expectation, ExpectedGroups
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.rewards import Rewards, rewards_of
 from grpo_plan.runs.series import groups_at_least
-from grpo_plan.runs.settings import DiagnosisSettings
+from grpo_plan.runs.settings import LARGEST_GROUP, MOST_PROMPTS, DiagnosisSettings
 
 NOTHING_SAID = 0.98  # bounds this far apart tell nothing
-ANY_SIZE = 100_000  # bounds of the composition hold for every group size at a large one
+ANY_SIZE = LARGEST_GROUP  # bounds of the composition hold for every group size at a large one
 AVERAGED_ROWS = frozenset({"trl", "ms-swift"})  # a row is the mean over the steps since the last one
 SHARES = ("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction")
 
@@ -45,8 +45,9 @@ class Facts:
 
     @cached_property
     def group_size(self) -> int | None:
-        """Rollouts per prompt: as said, or as the log tells."""
-        return self.settings.group_size or self.run.rollouts_per_prompt
+        """Rollouts per prompt: as said, or as the log tells; none is larger than `LARGEST_GROUP`."""
+        told = self.run.rollouts_per_prompt
+        return self.settings.group_size or (told if told is not None and 1 <= told <= LARGEST_GROUP else None)
 
     @cached_property
     def prompts_per_step(self) -> int | None:
@@ -57,7 +58,7 @@ class Facts:
         if not isinstance(found, Quantity):
             return None
         known = np.unique(found.values[np.isfinite(found.values)])
-        return int(known[0]) if known.size == 1 else None
+        return int(known[0]) if known.size == 1 and 1.0 <= known[0] <= MOST_PROMPTS else None
 
     @cached_property
     def steps_per_row(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from grpo_plan._validate import as_level, as_one_probability, as_positive
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.sequential import Direction
-from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares, groups_at_least
+from grpo_plan.runs.series import Floats, as_groups, as_shares, as_steps, groups_at_least
 
 LEAST_ROWS = 8
 MOST_ROWS = 200  # longer logs are pooled into so many rows
@@ -128,7 +128,7 @@ def forecast(
     >>> ahead.status.name, ahead.crossing_low < 18 < ahead.crossing_high, bool(0.46 < ahead.mid[0] < 0.5)
     ('WITHIN', True, True)
     """
-    at, x = as_row(steps, "steps"), as_shares(values)
+    (at, base), x = as_steps(steps), as_shares(values)
     if at.size != x.size:
         raise DomainError(f"steps and values must be as many; got {at.size:,} and {x.size:,}.")
     bound = as_one_probability(limit, "limit")
@@ -168,7 +168,9 @@ def forecast(
     sign = -1.0 if below else 1.0
     beyond, chance = _passed(seen, since, float(np.log(bound / (1.0 - bound))), sign)
     tail = (1.0 - empty.level) / 2.0
-    when = [float(last + ahead[np.argmax(chance >= q)]) if chance[-1] >= q else None for q in (tail, 0.5, 1.0 - tail)]
+    when = [
+        float(base + last + ahead[np.argmax(chance >= q)]) if chance[-1] >= q else None for q in (tail, 0.5, 1.0 - tail)
+    ]
     if beyond >= 1.0 - tail:
         status = ForecastStatus.ALREADY_BEYOND
     elif chance[-1] >= 0.5:
@@ -183,7 +185,7 @@ def forecast(
         crossing_low=None if already else when[0],
         crossing=None if already else when[1],
         crossing_high=None if already else when[2],
-        steps=last + ahead,
+        steps=base + last + ahead,
         mid=mids,
         low=lows,
         high=highs,

@@ -14,6 +14,7 @@ from grpo_plan.errors import DomainError
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 ROUNDING = 1e-6  # how far beyond 0 or 1 a float32 mean of shares can lie
+LEAST_COUNTED = 0.4  # of a group: what rounding can hide of one, however many there are
 LATE_SHARE, LATE_ROWS = 5, 10  # the last fifth, but at least ten rows
 SINGLE_PRECISION = 3e-7  # error of a mean taken in float32
 LONG_DECIMALS = 8  # from so many decimals on, a number was not rounded for the log
@@ -21,6 +22,7 @@ MOST_GROUPS = 4096
 LEAST_SHARES = 3  # rows that must say something before a number of groups is believed
 LEAST_NEEDING = 0.1  # share of the rows that must need it
 MOST_DISTINCT = 2000
+EXACT_STEPS = 2.0**50  # steps up to here, and their differences, are exact in float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,20 @@ def as_row(values: ArrayLike, name: str = "values") -> Floats:
         where = int(np.argmax(np.isinf(array)))
         raise DomainError(f"{name} must be finite, NaN where a row has none; got {array[where]:g} at index {where}.")
     return array
+
+
+def as_steps(steps: ArrayLike) -> tuple[Floats, int]:
+    """Steps counted from a whole one, and that one: float64 has no place for the digits of very large steps.
+
+    >>> as_steps([2**60, 2**60 + 1])
+    (array([0., 1.]), 1152921504606846976)
+    """
+    given = np.asarray(steps)
+    if given.ndim != 1 or given.dtype.kind != "i" or not given.size:
+        return as_row(steps, "steps"), 0
+    base = int(given.min()) if float(np.abs(given).max(initial=0)) > EXACT_STEPS else 0
+    whole = given.astype(np.int64).astype(np.uint64) - np.uint64(base % 2**64)  # no overflow from end to end
+    return (whole.astype(np.float64) if base else given.astype(np.float64)), base
 
 
 def as_shares(values: ArrayLike) -> Floats:
@@ -117,10 +133,14 @@ def share_over(values: ArrayLike, groups: ArrayLike | None = None, *, level: flo
     if total == 0.0:
         return Share(value=None, low=0.0, high=1.0, rows=0, groups=0.0, level=level)
     count = float(n[known] @ x[known])
-    below, beyond = np.floor(count + ROUNDING * total), np.ceil(count - ROUNDING * total)
+    slack = min(ROUNDING * total, LEAST_COUNTED)
+    below, beyond = np.floor(count + slack), np.ceil(count - slack)
     low = float(betaincinv(below, total - below + 1.0, tail)) if below > 0 else 0.0
     high = float(betaincinv(beyond + 1.0, total - beyond, 1.0 - tail)) if beyond < total else 1.0
-    return Share(value=count / total, low=low, high=high, rows=int(known.sum()), groups=total, level=level)
+    value = min(count / total, 1.0)
+    return Share(
+        value=value, low=min(low, value), high=max(high, value), rows=int(known.sum()), groups=total, level=level
+    )
 
 
 def groups_at_least(values: ArrayLike) -> int:

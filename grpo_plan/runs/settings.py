@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grpo_plan._validate import as_count, as_level, as_positive, as_probability
+from grpo_plan._validate import MAX_COUNT, as_count, as_level, as_positive, as_probability
+
+LARGEST_GROUP = 100_000  # rollouts per prompt; no trainer comes near
+MOST_PROMPTS = 10**9  # groups of a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,8 +15,8 @@ class DiagnosisSettings:
     """Facts and knobs of a diagnosis.
 
     Attributes:
-        group_size: Rollouts per prompt, where the log does not say it.
-        prompts_per_step: Groups of a step, where the log does not say it.
+        group_size: Rollouts per prompt, where the log does not say it; at most 100,000.
+        prompts_per_step: Groups of a step, where the log does not say it; at most 1,000,000,000.
         dead_threshold: Dead fraction above which the published rule fires, in [0, 1].
         sustain_rows: Consecutive rows above it that the rule asks for.
         late_share: Share of the rows at the end over which it takes a mean, in (0, 1].
@@ -40,9 +43,10 @@ class DiagnosisSettings:
     max_generation_batches: int | None = None
 
     def __post_init__(self) -> None:
+        most = {"group_size": LARGEST_GROUP, "prompts_per_step": MOST_PROMPTS}
         for name in ("group_size", "prompts_per_step", "gpus", "max_generation_batches"):
             if getattr(self, name) is not None:
-                as_count(getattr(self, name), name)
+                as_count(getattr(self, name), name, maximum=most.get(name, MAX_COUNT))
         for name in ("sustain_rows", "late_rows"):
             as_count(getattr(self, name), name)
         for name in ("dead_threshold", "late_share"):

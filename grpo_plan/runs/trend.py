@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.lasting import line_noise, thirds_noise
-from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares
+from grpo_plan.runs.series import Floats, as_groups, as_row, as_shares, as_steps
 
 Scale = Literal["logit", "linear"]
 LEAST_ROWS = 8
@@ -132,7 +132,7 @@ def trend(
     >>> trend([1, 2], [0.1, 0.2]).status.name
     'TOO_SHORT'
     """
-    at, y = as_row(steps, "steps"), as_row(values)
+    (at, _), y = as_steps(steps), as_row(values)
     if at.size != y.size:
         raise DomainError(f"steps and values must be as many; got {at.size:,} and {y.size:,}.")
     n = as_groups(groups, y.size)
