@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/choosing.md",
+    "docs/diagnosis.md",
     "docs/examples.md",
     "docs/json.md",
     "docs/design.md",
@@ -29,10 +31,22 @@ PAGES = (
     "docs/python.md",
     "docs/trainers.md",
 )
+Runner = Callable[[list[str], Path], str]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
-def refreshed(text: str, folder: Path) -> str:
+def in_a_process(words: list[str], folder: Path) -> str:
+    """What ``grpo-plan`` prints, started in a folder as a person would."""
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "grpo_plan", *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(words)}: exit {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
     """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
     if "temperatures.jsonl" in text:
         write_temperatures(folder / "temperatures.jsonl")
@@ -41,7 +55,7 @@ def refreshed(text: str, folder: Path) -> str:
 
     def rerun(match: re.Match[str]) -> str:
         commands = [line for line in match.group(1).splitlines() if line.startswith("$ ")]
-        outputs = (f"{line}\n{_output(line[2:], folder)}" for line in commands)
+        outputs = (f"{line}\n{_output(line[2:], folder, runner)}" for line in commands)
         return "```console\n" + "".join(outputs) + "```"
 
     return BLOCK.sub(rerun, text)
@@ -101,7 +115,7 @@ def command_reference() -> str:
         "# Commands",
         "",
         "Written by `docs/make_docs.py` from the code. Every command prints the answer on stdout and notes on stderr.",
-        "Exit status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 130 interrupted.",
+        "Exit status: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 4 a finding at --fail-on, 130 interrupted.",
     ]
     for name in COMMANDS:
         command = group.commands[name]
@@ -155,17 +169,23 @@ def _row(param: Any) -> str:
     return f"| {shown} | {text} | {(param.help or '').replace('|', ' or ')} |"
 
 
-def _output(command: str, folder: Path) -> str:
-    words = shlex.split(command)
-    if words[0] != "grpo-plan":
+def _output(command: str, folder: Path, runner: Runner) -> str:
+    """What a command prints; it may end in ``> FILE``, or in ``| head ...`` or ``| sed ...``."""
+    command, _, file = command.partition(" > ")
+    command, _, filtered = command.partition(" | ")
+    name, *words = shlex.split(command)
+    if name != "grpo-plan":
         raise ValueError(f"only grpo-plan commands are run: {command}")
-    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "grpo_plan", *words[1:]], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr}")
-    return done.stdout
+    shown = runner(words, folder)
+    if filtered:
+        words = shlex.split(filtered)
+        if words[0] not in ("head", "sed"):
+            raise ValueError(f"only head and sed are run: {filtered}")
+        shown = subprocess.run(words, input=shown, capture_output=True, text=True, check=True).stdout
+    if file:
+        (folder / file).write_text(shown, encoding="utf-8")
+        return ""
+    return shown
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Absent": "quantities",
     "AdaptiveSampling": "batches",
+    "Alert": "runs.alerts",
     "Allocation": "planning.allocation",
     "Block": "trainers.base",
     "Budget": "costs",
@@ -53,6 +54,7 @@ _PUBLIC = {
     "LengthStatus": "costs",
     "MissingExtraError": "errors",
     "Mix": "planning.mix_plan",
+    "Monitor": "runs.monitor",
     "NearestDesigns": "trainers.nearest",
     "PassRateFit": "fitting.result",
     "Pilot": "pilot",
@@ -149,16 +151,16 @@ _PUBLIC = {
 }
 
 __all__ = [
-    "Absent", "AdaptiveSampling", "Allocation", "Block", "Budget", "Comparison", "CompositionBounds", "Cost",
-    "CostModel", "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings", "DomainError",
-    "Dropping", "DuplicateCheck", "EffectiveBatch", "Estimate", "Expectation", "Finding", "FitError", "FitStatus",
-    "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError", "Hardware",
-    "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError", "KappaMeasurement",
-    "KappaRange", "LengthStatus", "MissingExtraError", "Mix", "NearestDesigns", "PassRateFit", "Pilot",
-    "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered",
-    "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling",
-    "Remedy", "RunFollower", "RunLog", "SamplingCost", "SequenceCheck", "Severity", "SolvedDesign",
-    "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "Waste", "__version__",
+    "Absent", "AdaptiveSampling", "Alert", "Allocation", "Block", "Budget", "Comparison", "CompositionBounds",
+    "Cost", "CostModel", "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings",
+    "DomainError", "Dropping", "DuplicateCheck", "EffectiveBatch", "Estimate", "Expectation", "Finding", "FitError",
+    "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError",
+    "Hardware", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
+    "KappaMeasurement", "KappaRange", "LengthStatus", "MissingExtraError", "Mix", "Monitor", "NearestDesigns",
+    "PassRateFit", "Pilot", "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError",
+    "Quantity", "Recovered", "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt",
+    "RefillStatus", "Refilling", "Remedy", "RunFollower", "RunLog", "SamplingCost", "SequenceCheck", "Severity",
+    "SolvedDesign", "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "Waste", "__version__",
     "adaptive_sampling", "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence",
     "check_sequences", "compare_dead_counts", "compare_estimates", "compare_sampling", "composition_bounds",
     "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping", "effective_batch",
@@ -269,11 +271,13 @@ if TYPE_CHECKING:
     from grpo_plan.readers.throughput_reader import read_throughput
     from grpo_plan.run_log import RunLog
     from grpo_plan.runs.aggregates import recover
+    from grpo_plan.runs.alerts import Alert
     from grpo_plan.runs.composition import CompositionBounds, composition_bounds
     from grpo_plan.runs.diagnosis import Diagnosis, diagnose
     from grpo_plan.runs.expectation import Expectation
     from grpo_plan.runs.finding import Finding, Remedy, Severity, Waste
     from grpo_plan.runs.forecast import Forecast, ForecastStatus, forecast
+    from grpo_plan.runs.monitor import Monitor
     from grpo_plan.runs.recovered import Recovered, RecoveredShare
     from grpo_plan.runs.recovered_steps import RecoveredSteps, recover_steps
     from grpo_plan.runs.recovery_status import RecoveryStatus

@@ -16,7 +16,7 @@ from grpo_plan.runs.expectation import ExpectedGroups
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Floats, Measured
 from grpo_plan.runs.series import share_over
-from grpo_plan.runs.shares import groups_per_step, other_dead
+from grpo_plan.runs.shares import ROUNDING, groups_per_step, other_dead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
         at, shares = at[0] + np.array([-half, half]), np.repeat(shares.mean(axis=1, keepdims=True), 2, axis=1)
     base = np.zeros(at.size)
     for (label, colour, hatch, _), share in zip(layers, shares, strict=True):
-        if np.all(share <= 0.0):
+        if np.all(share <= ROUNDING):
             continue
         top = base + share
         edge = GREY if hatch else colour

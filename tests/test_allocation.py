@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,10 @@ from grpo_plan.planning.allocation import ESTIMATORS, allocate_rollouts, knapsac
 from grpo_plan.planning.allocation_solver import water_filling
 from grpo_plan.planning.first_pass import hit_probability, rollouts_to_first_pass
 from grpo_plan.planning.posterior import posterior_masses
-from tests.conftest import ROOT, pilot_of
+from tests.conftest import pilot_of
+from tests.test_cli import Run, run
+
+__all__ = ["run"]  # a fixture
 
 Floats = NDArray[np.float64]
 quick = settings(deadline=None, max_examples=60)
@@ -315,19 +316,20 @@ def test_totals_that_do_not_fit() -> None:
 # the command
 
 
-def test_the_command_writes_counts(example_file: Path, tmp_path: Path) -> None:
+def test_the_command_writes_counts(run: Run, example_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "counts.jsonl"
-    words = [sys.executable, "-m", "grpo_plan", "allocate", str(example_file), "--rollouts", "9672"]
-    done = subprocess.run([*words, "-o", str(out)], capture_output=True, text=True, cwd=ROOT, check=True)
+    words = ["allocate", str(example_file), "--rollouts", "9672"]
+    done = run(*words, "-o", out)
+    assert done.code == 0, done.err
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 1209
     assert sum(row["rollouts"] for row in rows) == 9672
     assert set(rows[0]) == {"prompt_id", "k", "n", "rollouts"}
-    assert done.stdout.startswith("Plan    9,672 rollouts on 1,209 prompts")
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    refused = subprocess.run([*words, "-o", "counts.txt"], capture_output=True, text=True, cwd=ROOT)
-    assert refused.returncode == 2
-    assert "--output must end in .jsonl or .csv" in refused.stderr
-    short = subprocess.run([*words[:-1], "100"], capture_output=True, text=True, cwd=ROOT)
-    assert short.returncode == 3
-    assert "total_rollouts must lie between 3,627 and 19,344" in short.stderr
+    assert done.out.startswith("Plan    9,672 rollouts on 1,209 prompts")
+    assert max(map(len, done.out.splitlines())) <= 80
+    refused = run(*words, "-o", "counts.txt")
+    assert refused.code == 2
+    assert "--output must end in .jsonl or .csv" in refused.err
+    short = run(*words[:-1], "100")
+    assert short.code == 3
+    assert "total_rollouts must lie between 3,627 and 19,344" in short.err

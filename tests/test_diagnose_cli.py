@@ -103,12 +103,22 @@ def test_the_page_says_the_verdict_first(run: Run) -> None:  # noqa: F811
 
 def test_the_table_holds_early_and_late_and_the_plan(run: Run) -> None:  # noqa: F811
     trl_log("log.jsonl", np.r_[np.full(30, 0.25), np.full(30, 0.75)])
-    out = run("diagnose", "log.jsonl", "--prompts-per-step", 32, "--group-size", 8, "--plan", plan_file()).out
+    out = run(
+        "diagnose",
+        "log.jsonl",
+        "--prompts-per-step",
+        32,
+        "--group-size",
+        8,
+        "--plan",
+        plan_file(dead=(0.5, 0.42, 0.55)),
+    ).out
+    assert "  mixed         0.750 [0.704, 0.793]  0.250 [0.207, 0.296]  0.500 [0.450, 0.580]" in out
     assert "  groups        early, 1 to 12        late, 49 to 60        plan" in out
     # 12 rows of 32 groups, a quarter and three quarters of 384 dead; the plan's limits as in its file
-    assert "  dead          0.250 [0.207, 0.296]  0.750 [0.704, 0.793]  0.500 [0.450, 0.550]" in out
+    assert "  dead          0.250 [0.207, 0.296]  0.750 [0.704, 0.793]  0.500 [0.420, 0.550]" in out
     assert "  mixed a step  24.0 [22.5, 25.4]     8.0 [6.6, 9.5]        12 to 20 of 32" in out
-    assert "Plan     dead 0.500 [0.450, 0.550] at G = 8" in out
+    assert "Plan     dead 0.500 [0.420, 0.550] at G = 8" in out
     assert "·" in out
     assert "▲" in out
 
@@ -387,6 +397,9 @@ def test_other_group_sizes(run: Run) -> None:  # noqa: F811
     out = run(*common).out
     assert "At other group sizes, with the pass rates of now" in out
     assert "256 rollouts a step" in out
+    row = next(line.split() for line in out.splitlines() if line.lstrip().startswith("32 "))
+    live = 256 / 32 * (1 - values[-1])  # 8 prompts of 32 rollouts
+    assert float(row[10]) == pytest.approx(live, abs=0.051)
     unknown = document(run("diagnose", "log.jsonl", "--what-if", 4, "--json"))["what_if"]
     assert unknown["rows"] == []
     assert "--group-size" in unknown["reason"]
@@ -612,6 +625,8 @@ def test_the_chart_is_the_data() -> None:
     assert columns[2] == [" ", " ", "▄", "█", "█"]
     assert columns[3] == ["█"] * 5
     assert found[HEIGHT] == "       ▲▲"  # above the plan's upper limit
+    inside = strip(series([0.3, 0.36]), Expected(value=0.3, low=0.25, high=0.35, level=0.95))
+    assert inside[HEIGHT] == "      ▲"
 
 
 def test_the_chart_shades_what_may_be() -> None:

@@ -437,3 +437,12 @@ def test_settings_are_checked() -> None:
             DiagnosisSettings(**bad)
     with pytest.raises(DomainError, match="run must be a RunLog"):
         diagnose({})  # type: ignore[arg-type]
+
+
+def test_remedies_can_be_left_out() -> None:
+    run = planned_run(30, 0.80, 0.02)
+    full, bare = diagnose(run), diagnose(run, remedies=False)
+    assert [f.id for f in full.findings] == [f.id for f in bare.findings]
+    assert any(f.remedies for f in full.findings)
+    assert not any(f.remedies or f.waste for f in bare.findings)
+    assert full.verdict == bare.verdict

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from grpo_plan import __version__
+from grpo_plan.example import example_run_lines
 from tests.conftest import ROOT
+from tests.test_cli import Run, document, run
+
+__all__ = ["run"]  # a fixture
 
 PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
 
@@ -30,14 +31,36 @@ def make_docs() -> ModuleType:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_shown_output_is_what_the_commands_print(make_docs: ModuleType, page: str, tmp_path: Path) -> None:
+def test_shown_output_is_what_the_commands_print(
+    make_docs: ModuleType, run: Run, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert make_docs.refreshed(text, tmp_path) == text, f"{page} is stale: run python docs/make_docs.py"
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def in_this_process(words: list[str], folder: Path) -> str:
+        assert Path.cwd() == folder
+        answer = run(*words)
+        assert answer.code == 0, answer.err
+        return answer.out
+
+    assert make_docs.refreshed(text, tmp_path, in_this_process) == text, (
+        f"{page} is stale: run python docs/make_docs.py"
+    )
+
+
+@pytest.mark.parametrize("page", ["docs/json.md", "docs/trainers.md"])
+def test_a_process_of_its_own_prints_the_same(make_docs: ModuleType, page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert "\n$ grpo-plan " in text
+    assert make_docs.refreshed(text, tmp_path) == text
+    with pytest.raises(RuntimeError, match="nope: exit 2: grpo-plan: "):
+        make_docs.in_a_process(["nope"], tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_python_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example_file: Path) -> None:
     (tmp_path / "pilot.jsonl").write_bytes(example_file.read_bytes())
+    (tmp_path / "run.jsonl").write_text("".join(f"{line}\n" for line in example_run_lines()), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     failed, _ = doctest.testfile(str(ROOT / page), module_relative=False)
     assert failed == 0
@@ -66,7 +89,7 @@ def test_the_quick_start_is_two_commands_and_ci_runs_both_as_printed() -> None:
     assert '"$(readme_command 1)"' in ci
 
 
-def test_every_json_key_is_documented(example_file: Path) -> None:
+def test_every_json_key_is_documented(run: Run, example_file: Path) -> None:
     page = (ROOT / "docs/json.md").read_text(encoding="utf-8")
     example, counts = str(example_file), ["--dead-counts", "0.7=1/9", "--dead-counts", "1=2/9"]
     both = ["--pilot", f"0.7={example}", "--pilot", f"1={example}"]
@@ -82,8 +105,7 @@ def test_every_json_key_is_documented(example_file: Path) -> None:
         ["temperature", *counts],
     )
     for command in commands:
-        words = [sys.executable, "-m", "grpo_plan", *command, "--json"]
-        body = json.loads(subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+        body = document(run(*command, "--json"))
         if isinstance(body.get("trainer"), dict):
             del body["trainer"]["settings"]  # the trainer's own keys
         for key in keys_of(body):

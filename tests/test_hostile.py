@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
+from grpo_plan.cli.main import main
 from grpo_plan.errors import DomainError, GrpoPlanError, PilotError, PilotFormatError
 from grpo_plan.fitting import FitStatus, fit_pass_rates
 from grpo_plan.pilot import Pilot
@@ -451,18 +453,37 @@ def test_names_are_printed_as_they_are(run: Run) -> None:
     assert run("fit", "bad\nname").err.count("\n") == 1
 
 
-def test_any_output_encoding_will_do(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "t", *({"id": i, "n": 8, "k": i % 9, "level": "Größe" if i % 2 else "長"} for i in range(60))
-    )
-    for encoding in ("ascii", "latin-1", "utf-8"):
-        for extra in ([], ["--json"]):
-            done = subprocess.run(
-                [sys.executable, "-m", "grpo_plan", "fit", str(path), *extra], capture_output=True, check=True,
-                env={**os.environ, "PYTHONIOENCODING": encoding},
-            )  # fmt: skip
-            if extra:
-                assert {s["stratum"] for s in json.loads(done.stdout)["strata"]} == {"Größe", "長"}
+def strata_file(path: Path) -> Path:
+    return write(path, *({"id": i, "n": 8, "k": i % 9, "level": "Größe" if i % 2 else "長"} for i in range(60)))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("extra", [[], ["--json"]])
+def test_any_output_encoding_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, extra: list[str]
+) -> None:
+    path, streams = strata_file(tmp_path / "t"), [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    monkeypatch.setattr(sys, "argv", ["grpo-plan", "fit", str(path), *extra])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    streams[0].flush()
+    answer = streams[0].buffer.getvalue()
+    assert exit_.value.code == 0
+    if extra:
+        assert {s["stratum"] for s in json.loads(answer)["strata"]} == {"Größe", "長"}
+    else:
+        lost = {"ascii": ("Gr\\xf6\\xdfe", "\\u9577"), "latin-1": ("Größe", "\\u9577"), "utf-8": ("Größe", "長")}
+        assert all(name in answer.decode(encoding) for name in lost[encoding])
+
+
+def test_a_process_with_an_ascii_terminal_answers(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "grpo_plan", "fit", str(strata_file(tmp_path / "t"))], capture_output=True, check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert b"\\u9577" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,10 @@ from grpo_plan.planning.mix_plan import Mix
 from grpo_plan.planning.mix_worth import MixWorth, dead_of, gain_of
 from grpo_plan.planning.strata import named_strata
 from grpo_plan.plots_mix import draw_mix, plot_mix
-from tests.conftest import ROOT, pilot_of
+from tests.conftest import pilot_of
+from tests.test_cli import Run, run
+
+__all__ = ["run"]  # a fixture
 
 SHAPES = {"a": (0.5, 3.0), "b": (1.5, 1.5), "c": (3.0, 0.5)}
 PILOTS = 300
@@ -392,21 +393,17 @@ def test_nothing_to_mix() -> None:
 # commands and picture
 
 
-def run(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "grpo_plan", *words], capture_output=True, text=True, cwd=cwd)
-
-
 @pytest.mark.slow
-def test_the_screen_and_the_document(example_file: Path, tmp_path: Path) -> None:
+def test_the_screen_and_the_document(run: Run, example_file: Path, tmp_path: Path) -> None:
     picture = tmp_path / "mix.svg"
     done = run("mix", str(example_file), "--buckets", "--prompts-per-step", "128", "--plot", str(picture))
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
     assert lines[0] == "Mix     G = 8, more middle, less hard: 21% of a step's prompts change"
     assert max(map(len, lines)) <= 80
-    assert "439 prompts failed every time" in done.stdout
+    assert "439 prompts failed every time" in done.out
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
-    body = json.loads(run("mix", str(example_file), "--buckets", "--prompts-per-step", "128", "--json").stdout)
+    body = json.loads(run("mix", str(example_file), "--buckets", "--prompts-per-step", "128", "--json").out)
     assert body["command"] == "mix"
     assert sum(s["after"] for s in body["strata"]) == pytest.approx(1.0)
     assert body["dropping"]["never"]["not_dead"]["value"] == pytest.approx(89, abs=1)
@@ -425,13 +422,13 @@ def test_the_screen_and_the_document(example_file: Path, tmp_path: Path) -> None
         (["--buckets", "--plot", "x.txt"], 2, "--plot must end in"),
     ],
 )
-def test_slips_on_the_command_line(example_file: Path, words: list[str], code: int, text: str) -> None:
+def test_slips_on_the_command_line(run: Run, example_file: Path, words: list[str], code: int, text: str) -> None:
     done = run("mix", str(example_file), *words)
-    assert done.returncode == code
-    last = done.stderr.splitlines()[-1]
+    assert done.code == code
+    last = done.err.splitlines()[-1]
     assert last.startswith("grpo-plan: ")
     assert text in last
-    assert done.stdout == ""
+    assert done.out == ""
 
 
 def test_the_picture_shows_the_shares(buckets: Mix, tmp_path: Path) -> None:
@@ -463,12 +460,12 @@ def test_options_that_change_nothing_are_told() -> None:
     assert dropped == "--edges makes strata of observed pass rate: the pilot's 3 named ones (a, b, c) are not used."
 
 
-def test_the_command_tells_of_an_option_without_effect(example_file: Path) -> None:
+def test_the_command_tells_of_an_option_without_effect(run: Run, example_file: Path) -> None:
     done = run("mix", str(example_file), "--buckets", "--data-prompts", "2000")
-    assert done.returncode == 0
-    assert "note: --data-prompts has no effect without --steps and --prompts-per-step" in done.stderr
+    assert done.code == 0
+    assert "note: --data-prompts has no effect without --steps and --prompts-per-step" in done.err
 
 
-def test_one_number_where_both_ends_round_to_it(example_file: Path) -> None:
-    gain = run("mix", str(example_file), "--buckets", "--kappa", "300:30000").stdout.splitlines()[1]
+def test_one_number_where_both_ends_round_to_it(run: Run, example_file: Path) -> None:
+    gain = run("mix", str(example_file), "--buckets", "--kappa", "300:30000").out.splitlines()[1]
     assert gain.startswith("Gain    progress of a step x1.27 over kappa")

@@ -128,6 +128,8 @@ def test_mixed_groups_of_a_step_and_where_they_were_planned() -> None:
     assert labels(ax) == ["plan: 9 of 10 steps", "rows", "mean of 10 rows, 95% limits", "prompts a step"]
     rows = next(np.asarray(line.get_xydata()) for line in ax.get_lines() if line.get_label() == "rows")
     assert rows[:, 1] == pytest.approx(32 * (1 - FAIL - PASS))
+    mean = next(np.asarray(line.get_xydata()) for line in ax.get_lines() if str(line.get_label()).startswith("mean"))
+    assert mean[0, 1] == pytest.approx(32 * (1 - FAIL[:10] - PASS[:10]).mean())
     band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
     assert (band.y0, band.y1) == pytest.approx((12.0, 20.0))
     other = plot_effective_batch_over_steps(composed_run(prompts_per_step=64))

@@ -82,7 +82,7 @@ FUNCTIONS = {
     "GradientProbe": "model subgroup_sizes sketch_size seed",
     "probe_trainer": "trainer prompts rollouts subgroup_sizes sketch_size fit level seed",
     "kappa_callback": "trainer path options",
-    "diagnose": "run plan settings",
+    "diagnose": "run plan settings remedies",
     "composition_bounds": "mean dead group_size group_std std rounding",
     "recover": "mean group_size dead all_pass all_fail group_std std groups level",
     "recover_steps": "mean dead group_size sizes groups level",
@@ -172,6 +172,7 @@ RECORDS = {
     "RecoveredShare": "name group_size value low high status",
     "RecoveredSteps": "group_size sizes value low high correlation status level",
     "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
+    "Alert": "step id severity says remedy new onset_step",
 }
 
 

@@ -120,6 +120,8 @@ def waste_text(waste: Waste) -> str:
         said.append(f"{_whole(value)}{'' if same else f' [{_whole(low or 0.0)}, {_whole(high or 0.0)}]'} rollouts")
     elif low is not None and high is not None:
         said.append(f"{_whole(low)} to {_whole(high)} rollouts")
+    elif low is not None and low >= 1.0:
+        said.append(f"at least {_whole(low)} rollouts")
     if waste.gpu_hours is not None:
         said.append(f"up to {shown(waste.gpu_hours)} GPU-hours")
     if waste.usd is not None:

@@ -72,6 +72,7 @@ def rows_a_column(series: Measured) -> float:
 def legend(series: Measured, planned: Expected | None = None, *, unicode: bool = True) -> str:
     """What the marks of the chart mean."""
     ink = UNICODE if unicode else ASCII
+    seen = "".join(strip(series, planned, unicode=unicode))
     each = rows_a_column(series)
     if each == 1.0:
         said = ["each column is 1 row"]
@@ -80,7 +81,11 @@ def legend(series: Measured, planned: Expected | None = None, *, unicode: bool =
     if not series.exact:
         said.append(f"{ink.between} is where it may lie")
     if planned is not None:
-        said.append(f"{ink.band} is the plan's {planned.low:.2f} to {planned.high:.2f}, {ink.above} is above it")
+        band = f"the plan's {planned.low:.2f} to {planned.high:.2f}"
+        marks = [f"{ink.band} is {band}"] if ink.band in seen else []
+        if ink.above in seen:
+            marks.append(f"{ink.above} is above {'it' if marks else band}")
+        said.append(", ".join(marks) or f"nothing is above {band}")
     return "; ".join(said)
 
 

@@ -28,7 +28,7 @@ def example(
 
     The pilot holds 1,209 prompts x 8 rollouts, the log 44 passes over these prompts; real counts.
 
-    Example: grpo-plan example pilot.jsonl, and grpo-plan example run.jsonl --run
+    Example: grpo-plan example run.jsonl --run
     """
     from grpo_plan.example import example_lines, example_run_lines
 

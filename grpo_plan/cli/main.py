@@ -13,7 +13,9 @@ import typer
 from grpo_plan import __version__
 from grpo_plan.errors import GrpoPlanError, one_line
 
-COMMANDS = tuple("example mixed formats fit plan refill temperature mix allocate emit pilot-size plot diagnose".split())
+COMMANDS = tuple(
+    "example mixed formats fit plan refill temperature mix allocate emit pilot-size plot diagnose watch".split()
+)
 BAD_DATA = 1
 # typer does not export the base of its usage errors; this is it, in every version.
 ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

@@ -65,6 +65,7 @@ def diagnose(
     plan: Plan | Expectation | str | PathLike[str] | None = None,
     *,
     settings: DiagnosisSettings | None = None,
+    remedies: bool = True,
 ) -> Diagnosis:
     """What a run is doing, measured against its plan.
 
@@ -72,6 +73,7 @@ def diagnose(
         run: The log, of `read_run`.
         plan: What was expected: a plan, the file that ``plan --json`` or ``fit --json`` wrote, or None.
         settings: What the log does not say, and the knobs of the checks.
+        remedies: Whether to work out what the findings cost and what could be done, which takes most of the time.
 
     Raises:
         DomainError: ``run`` is no run.
@@ -79,12 +81,12 @@ def diagnose(
     """
     require(run, RunLog, "run", "Read it with read_run.")
     chosen = settings or DiagnosisSettings()
-    facts = Facts(tamed(run), chosen, _expectation(plan, chosen.group_size or run.rollouts_per_prompt))
+    facts = Facts(tamed(run), chosen, expectation_of(plan, chosen.group_size or run.rollouts_per_prompt))
     outcomes = [detect(facts) for detect in detectors().values()]
     findings = sorted(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
     )  # stable: the order of the checks within a severity
-    findings = list(advise(facts, findings))
+    findings = list(advise(facts, findings)) if remedies else findings
     skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
     return Diagnosis(
         verdict=verdict_of(facts, findings, len(skipped)),
@@ -95,7 +97,8 @@ def diagnose(
     )
 
 
-def _expectation(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
+def expectation_of(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:
+    """What was expected, of whatever `diagnose` takes as a plan."""
     if plan is None or isinstance(plan, Expectation):
         return plan
     if isinstance(plan, str | PathLike):

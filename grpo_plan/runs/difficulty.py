@@ -182,7 +182,7 @@ def _from_rollouts(facts: Facts, level: float) -> Difficulty | Undetermined | No
 def _from_aggregates(facts: Facts, level: float) -> Difficulty | Undetermined:
     dead, mean, size = facts.dead, facts.pass_rate, facts.group_size
     if size is None or size < 2:
-        return Undetermined(reason="The group size is not known. Give --group-size (Settings.group_size).")
+        return Undetermined(reason="The group size is not known. Give --group-size (DiagnosisSettings.group_size).")
     if not isinstance(dead, Measured):
         return Undetermined(reason=f"Nothing tells the dead fraction: {dead.reason}")
     if not isinstance(mean, Measured):

@@ -68,7 +68,9 @@ class Facts:
     @cached_property
     def rewards(self) -> Rewards:
         """Whether rewards are 0 and 1."""
-        return rewards_of(self.run, self.view)
+        size, prompts = self.group_size, self.prompts_per_step
+        row = None if size is None or prompts is None else size * prompts * self.steps_per_row
+        return rewards_of(self.run, self.view, row)
 
     @cached_property
     def planned(self) -> ExpectedGroups | None:
@@ -154,12 +156,18 @@ class Facts:
             where = np.searchsorted(known, steps)
             if bool(np.all(known[np.minimum(where, known.size - 1)] == steps)):
                 return counts[where], True
-        shown = groups_at_least(found.values[at]) if found.name in SHARES else 1
+        shown = self._shown_groups if found.name in SHARES else 1
         planned = self.prompts_per_step
         if planned is None:
             return np.full(steps.size, max(shown, 1), dtype=np.int64), False
         count = max(planned, shown)  # values that need more groups than a step has are means over several steps
         return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 and count == planned
+
+    @cached_property
+    def _shown_groups(self) -> int:
+        """Fewest groups of a row that explain the logged shares, all of them: they are of the same groups."""
+        found = [self.run.quantity(name) for name in SHARES]
+        return max((groups_at_least(q.values) for q in found if isinstance(q, Quantity) and q.metrics), default=1)
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
@@ -185,7 +193,7 @@ class Facts:
         low = np.minimum(*(getattr(e, f"{which}_low") for e in ends))
         high = np.maximum(*(getattr(e, f"{which}_high") for e in ends))
         good = np.isfinite(low) & np.isfinite(high)
-        words = f"from {mean.words} and {dead.words}, for 0/1 rewards"
+        words = f"from {', '.join(dict.fromkeys((mean.words, dead.words.removeprefix('bounds by '))))}, for 0/1 rewards"
         bounded = Measured(
             name=name, steps=steps, values=0.5 * (low + high), groups=dead.groups[a], groups_known=dead.groups_known,
             stage=dead.stage, words=words, low=low, high=high,
@@ -236,7 +244,7 @@ class Facts:
             name="dead_fraction", steps=self.run.steps[said], values=0.5 * (low + high),
             groups=np.full(int(said.sum()), self.prompts_per_step or 1, dtype=np.int64),
             groups_known=self.prompts_per_step is not None and self.steps_per_row == 1,
-            stage=stage, words=f"bounded by {', '.join(w for w in words if w)}", low=low, high=high,
+            stage=stage, words=f"bounds by {', '.join(dict.fromkeys(w for w in words if w))}", low=low, high=high,
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.trend import Trend, trend
+from grpo_plan.runs.trend import Trend, TrendStatus, trend
 
 FLAT = 0.05  # a pass rate that surely moved by less than this has not moved
 TREND_LEVEL, FLAT_LEVEL = 0.99, 0.95
@@ -53,6 +53,9 @@ def learning_curve(facts: Facts) -> LearningCurve:
         return LearningCurve(learning=Learning.UNKNOWN, trend=None, series=None, says="the mean reward is not logged")
     found = trend(series.steps, series.values, level=TREND_LEVEL)
     name = "mean pass rate" if series is facts.pass_rate else "mean reward"
+    if found.status is TrendStatus.CONSTANT:
+        says = f"the {name} is {series.mean:.3g} in all of {series.span}"
+        return LearningCurve(learning=Learning.FLAT, trend=found, series=series, says=says)
     if found.start is None or found.end is None or found.low is None or found.high is None:
         says = f"{series.rows:,} rows are too few to tell a trend of the {name} ({series.mean:.3g})"
         return LearningCurve(learning=Learning.UNCLEAR, trend=found, series=series, says=says)

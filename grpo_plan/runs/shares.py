@@ -167,9 +167,10 @@ def other_dead(facts: Facts) -> Measured | Absent:
     steps = np.intersect1d(dead.steps, np.intersect1d(passes.steps, fails.steps))
     at = [p.take(np.isin(p.steps, steps)) for p in (dead, passes, fails)]
     rest = at[0].values - at[1].values - at[2].values
+    rest = np.where(np.abs(rest) > ROUNDING, rest, 0.0)
     if not steps.size or not all(p.exact for p in at):
         return _untold(facts, "all-pass and all-fail groups are not counted")
-    if bool(np.any(rest < -ROUNDING)):
+    if bool(np.any(rest < 0.0)):
         return _untold(facts, "all-pass groups by the pass threshold may still differ in their rewards")
     return replace(
         at[0], name="other_dead", values=_as_shares(rest), words=f"{dead.words} less {passes.words} and {fails.words}"

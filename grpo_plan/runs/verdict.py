@@ -41,12 +41,8 @@ def _part(facts: Facts, series: Measured | Absent, word: str) -> str:
     share = late_share(facts, series)[1]
     if share.wide:
         return ""
-    shown = (
-        percent(share.seen_low)
-        if share.value is not None
-        else f"{percent(share.seen_low)} to {percent(share.seen_high)}"
-    )
-    return f"{shown} % all {word}"
+    low, high = percent(share.seen_low), percent(share.seen_high)
+    return f"{low if low == high else f'{low} to {high}'} % all {word}"
 
 
 def _planned(facts: Facts) -> str:

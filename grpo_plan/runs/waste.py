@@ -14,11 +14,11 @@ from grpo_plan.runs.finding import Waste
 from grpo_plan.runs.measured import Counts, Floats, Measured
 
 SECONDS = 3600.0
-GROUP_SIZE = "the group size: give --group-size (Settings.group_size)"
-PROMPTS = "the groups of a step: give --prompts-per-step (Settings.prompts_per_step)"
-GPUS = "the number of GPUs: give --gpus (Settings.gpus)"
+GROUP_SIZE = "the group size: give --group-size (DiagnosisSettings.group_size)"
+PROMPTS = "the groups of a step: give --prompts-per-step (DiagnosisSettings.prompts_per_step)"
+GPUS = "the number of GPUs: give --gpus (DiagnosisSettings.gpus)"
 TIMES = "the time of a step: log step_time_s (TRL step_time, verl timing_s/step, ...)"
-PRICE = "a price: give --usd-per-gpu-hour (Settings.usd_per_gpu_hour)"
+PRICE = "a price: give --usd-per-gpu-hour (DiagnosisSettings.usd_per_gpu_hour)"
 BOUNDED = "the dead fraction itself: the log only bounds it, so only limits are given"
 REFILLED = "the groups drawn in a step before dead ones were thrown away: log the generation batches of each step"
 

@@ -62,8 +62,8 @@ def dead_above_plan(facts: Facts) -> Outcome:
         evidence={
             **evidence_of("late_dead_fraction", share),
             "planned_dead_fraction": planned.dead.value,
-            "planned_low": planned.dead.low,
-            "planned_high": planned.dead.high,
+            "planned_dead_fraction_low": planned.dead.low,
+            "planned_dead_fraction_high": planned.dead.high,
             "tested_limit": tested.limit,
             "anytime_p": tested.test.p_value,
             "false_alarm_per_run": chance,
