@@ -158,6 +158,22 @@ def test_a_run_that_improves_is_told_no_more_than_that() -> None:
     assert said.severity is Severity.INFO
 
 
+def test_most_groups_flat_is_critical_only_where_the_reward_surely_stands_still() -> None:
+    short = found(FLAT, flat_groups(0.9, groups=60))  # six steps do not tell what the reward does
+    assert short.evidence["reward"] == "unclear"
+    assert short.severity is Severity.WARNING
+
+
+def test_groups_that_were_flat_once_are_told_only() -> None:
+    rng = np.random.default_rng(5)
+    mixed = [[0.1] * 4 if i % 12 == 0 else [0.0, 0.1, 1.0, rng.choice([0.0, 0.1, 1.0])] for i in range(320)]
+    rewards = [[0.1] * 4] * 160 + mixed  # one of twelve is flat from step 21 on
+    steps = [step for step in range(1, 61) for _ in range(8)]
+    said = found(FLAT, made_run(groups=made_groups(rewards, steps), group_size=4))
+    assert said.evidence["window"] == "whole run"
+    assert said.severity is Severity.INFO
+
+
 def test_half_of_the_groups_flat_without_progress_is_critical() -> None:
     rows = 300
     half = np.full(rows, 0.75)

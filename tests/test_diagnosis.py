@@ -63,6 +63,36 @@ def test_the_published_rule_is_the_published_rule(values: list[float], threshold
     assert ("DEGENERATE_GROUPS" in ids(found)) == rule(values, threshold, rows)
 
 
+def test_the_rule_speaks_where_even_the_lower_bound_is_above_it() -> None:
+    rate = np.tile([0.25, 0.375, 0.5, 0.4375, 0.3125], 12)
+    for spread, fires in ((0.1, True), (0.25, False)):
+        columns = {"group_reward_std": np.full(60, spread), "rollout/reward_mean": rate}
+        found = diagnose(run_of("openrlhf", columns, group_size=8))
+        dead = found.facts.dead
+        assert isinstance(dead, Measured)
+        assert not dead.exact
+        assert bool(np.all(dead.upper > 0.4))
+        assert bool(np.all(dead.lower > 0.4)) is fires
+        assert ("DEGENERATE_GROUPS" in ids(found)) is fires
+        assert fires or "is between 29.3 and 53.2 %" in skipped(found)["DEGENERATE_GROUPS"]
+    columns["group_reward_std"] = np.where(np.arange(60) < 20, 0.25, 0.1)
+    late = diagnose(run_of("openrlhf", columns, group_size=8)).finding("DEGENERATE_GROUPS")
+    assert late is not None
+    assert late.onset_step == 21
+    assert late.evidence["bounded_only"] is True
+
+
+def test_more_dead_groups_than_planned_are_told_with_the_plan() -> None:
+    rng = np.random.default_rng(0)
+    run = composed(rng.binomial(32, 0.6, 60) / 32, np.zeros(60))
+    found = diagnose(run, expectation(dead=(0.4, 0.35, 0.45)), settings=DiagnosisSettings(prompts_per_step=32))
+    said = found.finding("DEAD_ABOVE_PLAN")
+    assert said is not None
+    planned = [said.evidence[f"planned_{name}"] for name in ("low", "dead_fraction", "high")]
+    assert planned == [0.35, 0.4, 0.45]
+    assert said.evidence["bounded_only"] is False
+
+
 def test_the_onset_is_the_first_row_of_the_first_stretch() -> None:
     values = [0.1] * 5 + [0.5] * 14 + [0.1] + [0.5] * 30
     found = diagnose(run_of("trl", {"dead": values}, steps=np.arange(10, 510, 10))).finding("DEGENERATE_GROUPS")
