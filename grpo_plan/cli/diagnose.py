@@ -151,7 +151,7 @@ class Answer:
 
         return {
             **diagnosis_json(self.diagnosis),
-            "what_if": what_if_json(self.difficulty, self.sizes),
+            "what_if": what_if_json(self.difficulty, self.sizes, self.diagnosis.facts.group_size),
             "forecast": ahead_json(self.ahead),
         }
 
