@@ -170,7 +170,7 @@ def test_half_of_the_groups_flat_without_progress_is_critical() -> None:
 def test_an_equal_reward_of_0_above_a_penalty_is_a_fail() -> None:
     """tinker's own example: 0/1 less 0.1 for the format; 24 groups are equal at 0."""
     said = clear(FLAT, gp.read_run(DATA / "tinker" / "run"))
-    assert "24 more equal at 0 above negative rewards" in said.because
+    assert "in 24 of them all rewards are 0, which is a fail where others are negative" in said.because
 
 
 def slime(levels: dict[str, float], rows: int = 60, **more: object) -> gp.RunLog:

@@ -110,6 +110,8 @@ def _part(part: Part) -> dict[str, Any]:
         "value": finite(part.value),
         "low": finite(part.low),
         "high": finite(part.high),
+        "seen_low": finite(part.seen_low),
+        "seen_high": finite(part.seen_high),
         "rows": part.rows,
         "groups": part.groups if part.known else None,
         "groups_known": part.groups_known if part.known else None,

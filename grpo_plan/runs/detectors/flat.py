@@ -87,7 +87,7 @@ def _flat_groups(facts: Facts) -> Flat | None:
         return None
     paid, at_zero = paid_flat(groups)
     words = f"{groups.groups:,} groups of rollouts"
-    words += f", {at_zero:,} more equal at 0 above negative rewards" if at_zero else ""
+    words += f"; in {at_zero:,} of them all rewards are 0, which is a fail where others are negative" if at_zero else ""
     values, counts = np.unique(np.round(groups.reward_mean[paid], SAME_REWARD), return_counts=True)
     most = int(np.argmax(counts)) if counts.size else None
     return Flat(

@@ -111,7 +111,7 @@ def adv_collapse(facts: Facts) -> Outcome:
         return _zero_advantages(facts, found)
     early, late = _early(found), facts.late(found)
     if found.rows < EARLY_ROWS + 1:
-        return Skipped(id=id, needs=f"more than {EARLY_ROWS} rows of {found.words}; the log has {found.rows}.")
+        return Skipped(id=id, needs=f"more than {EARLY_ROWS} rows of {found.name}; the log has {found.rows}.")
     before, after = early.mean, late.mean
     if not (after < ADVANTAGE_LOW and before > ADVANTAGE_HEALTHY):
         because = f"{found.words} is {before:.3g} in {early.span} and {after:.3g} in {late.span}."
@@ -163,7 +163,7 @@ def reward_std_death(facts: Facts) -> Outcome:
     if isinstance(found, Absent):
         return absent(id, found)
     if found.rows < SUSTAINED:
-        return Skipped(id=id, needs=f"{SUSTAINED} rows of {found.words}; the log has {found.rows}.")
+        return Skipped(id=id, needs=f"{SUSTAINED} rows of {found.name}; the log has {found.rows}.")
     early, late = _early(found), facts.late(found)
     before, after = early.mean, late.mean
     never = bool(np.all(found.values <= 1e-9))
