@@ -224,11 +224,11 @@ def test_costs_are_of_the_steps_logged() -> None:
         rollouts=None, rollouts_low=5.0, rollouts_high=None, gpu_hours=None, usd=None, steps=3,
         missing={"rollouts": "the groups of a step: give --prompts-per-step", "gpu_hours": "give --gpus"},
     )  # fmt: skip
-    assert waste_text(low, 3).startswith("at least 5 rollouts in dead groups in all 3 steps logged. rollouts beyond")
+    assert waste_text(low, 3).startswith("at least 5 rollouts in dead groups in all 3 steps logged. Rollouts beyond")
     assert "in 3 of the 9 steps logged" in waste_text(low, 9)
     both = replace(low, rollouts_high=9.0)
     assert waste_text(both, 3).startswith("5 to 9 rollouts (the log does not tell the number) in dead groups in all 3")
-    assert "rollouts not known" not in waste_text(both, 3)
+    assert "ollouts not known" not in waste_text(both, 3)
 
 
 def test_a_table_too_wide_goes_on_below_and_markdown_keeps_blanks() -> None:
@@ -721,7 +721,7 @@ def test_the_chart_is_the_data() -> None:
 def test_marks_are_of_means_surely_above_the_plan_not_of_rows() -> None:
     plan = Expected(value=0.45, low=0.4, high=0.5, level=0.95)
     dead = np.random.default_rng(2).binomial(8, 0.45, 60) / 8
-    assert (dead > plan.high).sum() > 15  # a run in line, many rows of which lie above by chance
+    assert (dead > plan.high).sum() > 10  # a run in line, many rows of which lie above by chance
     assert "▲" not in "".join(strip(series(dead), plan))
     assert "nowhere is the mean of 10 rows surely above it" in legend(series(dead), plan)
     risen = np.r_[np.full(30, 0.25), np.full(30, 0.75)]

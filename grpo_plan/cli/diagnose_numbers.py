@@ -141,7 +141,7 @@ def waste_text(waste: Waste, logged: int | None = None) -> str:
     elif low is not None and low >= 1.0:
         said.append(f"at least {_whole(low)} rollouts")
         if "rollouts" in missing:
-            missing["more"] = missing.pop("rollouts")
+            missing = {"more" if name == "rollouts" else name: why for name, why in missing.items()}
     if waste.gpu_hours is not None:
         said.append(f"up to {shown(waste.gpu_hours)} GPU-hours")
     if waste.usd is not None:
@@ -164,7 +164,8 @@ def _missing(missing: Mapping[str, str]) -> Iterator[str]:
         if name == "usd" and follows and "gpu_hours" in missing:
             continue
         both = " and USD" if name == "gpu_hours" and follows else ""
-        yield f"{AMOUNTS.get(name, name.replace('_', ' '))}{both} {UNKNOWN}: {why.rstrip('.')}."
+amount = AMOUNTS.get(name, name.replace("_", " "))
+        yield f"{amount[0].upper()}{amount[1:]}{both} {UNKNOWN}: {why.rstrip('.')}."
 
 
 def _whole(value: float) -> str:
