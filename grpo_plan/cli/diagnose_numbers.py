@@ -164,7 +164,7 @@ def _missing(missing: Mapping[str, str]) -> Iterator[str]:
         if name == "usd" and follows and "gpu_hours" in missing:
             continue
         both = " and USD" if name == "gpu_hours" and follows else ""
-amount = AMOUNTS.get(name, name.replace("_", " "))
+        amount = AMOUNTS.get(name, name.replace("_", " "))
         yield f"{amount[0].upper()}{amount[1:]}{both} {UNKNOWN}: {why.rstrip('.')}."
 
 
