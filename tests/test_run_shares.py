@@ -151,5 +151,7 @@ def test_what_is_seen_lies_within_its_limits_and_is_the_value_where_told() -> No
             assert part.value is None or part.value == pytest.approx(part.seen_low)
     last = bounded[-1]
     assert last.all_pass.value is None
+    assert last.dead.seen_high is not None
+    assert last.mixed.seen_high is not None
     assert last.mixed.seen_low == pytest.approx(1.0 - last.dead.seen_high)
     assert last.mixed_groups.seen_high == pytest.approx(8.0 * last.mixed.seen_high)
