@@ -111,6 +111,11 @@ def any_run(seed: int) -> tuple[RunLog, Any, DiagnosisSettings]:
     return run, plan, DiagnosisSettings(**given)
 
 
+def sound(text: str) -> bool:
+    """One line that says something, in finite numbers."""
+    return bool(text.strip()) and "\n" not in text and NO_NUMBER.search(text) is None
+
+
 def check_numbers(found: dict[str, Any], place: str) -> None:
     """Finite or None, shares within [0, 1], limits in order."""
     for name, value in found.items():
@@ -138,7 +143,7 @@ def check_diagnosis(found: Diagnosis) -> None:
             known = steps if run.groups is None else np.concatenate([steps, run.groups.step])
             assert known.min() <= f.onset_step <= known.max(), f.id
         for text in (f.says, f.remedy, f.reference, *(t for r in f.remedies for t in (r.action, r.expected, r.price))):
-            assert text.strip() and "\n" not in text and not NO_NUMBER.search(text), (f.id, text)
+            assert sound(text), (f.id, text)
         for remedy in f.remedies:
             assert all(v is None or math.isfinite(v) for v in remedy.numbers.values()), (f.id, remedy.numbers)
         if (w := f.waste) is not None:
@@ -152,7 +157,7 @@ def check_diagnosis(found: Diagnosis) -> None:
             check_numbers(numbers, f.id)
             assert all(v is None or v >= 0.0 for v in numbers.values())
     for id, said in [(s.id, s.needs) for s in found.skipped] + [(c.id, c.because) for c in found.clear]:
-        assert said.strip() and not NO_NUMBER.search(said), (id, said)
+        assert sound(said), (id, said)
     for window in group_shares(found.facts):
         for name in ("dead", "mixed", "all_pass", "all_fail", "other_dead"):
             part = getattr(window, name)
