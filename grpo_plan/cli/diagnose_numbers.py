@@ -126,7 +126,7 @@ def waste_text(waste: Waste) -> str:
         said.append(f"up to {shown(waste.gpu_hours)} GPU-hours")
     if waste.usd is not None:
         said.append(f"up to ${waste.usd:,.2f}")
-    text = f"{', '.join(said)} in dead groups over {plural(waste.steps, 'step')}." if said else ""
+    text = f"{', '.join(said)} {waste.what} over {plural(waste.steps, 'step')}." if said else ""
     return " ".join(part for part in (text, *_missing(waste.missing)) if part) or f"{UNKNOWN}."
 
 
