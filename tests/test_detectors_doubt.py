@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from grpo_plan.runs.shares import group_shares
 from tests.made_runs import clear, found, made_groups, made_run, outcome, skipped
 from tests.runs import composed, expectation, run_of
 
-FIXTURES = Path(__file__).parent / "data"
 ROWS = 100
 
 
@@ -282,9 +280,9 @@ def test_findings_are_sentences() -> None:
     runs = [composed(np.linspace(0.6, 0.05, 90), np.linspace(0.05, 0.6, 90), config={"groups_per_batch": 64}),
             run_of("trl", {"dead": rng.random(60), "reward": np.zeros(60)}, config={"trl_version": "1.0"}),
             run_of("verl", {"critic/advantages/max": np.zeros(60), "critic/advantages/min": np.zeros(60)})]  # fmt: skip
-    for run, finding in ((run, f) for run in runs for f in told(run).findings):
+    for log, finding in ((log, f) for log in runs for f in told(log).findings):
         word = finding.says.split()[0].rstrip(",")
-        assert not word[0].islower() or word in run.metrics, finding.says
+        assert not word[0].islower() or word in log.metrics, finding.says
 
 
 def test_starved_is_what_it_was_where_a_reward_is_paid() -> None:
