@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grpo_plan.quantities import Absent
+from grpo_plan.runs.composition_now import MAIN_PART
 from grpo_plan.runs.detectors.common import (
     WIDE,
     SeenShare,
@@ -165,7 +166,8 @@ def composition_turned(facts: Facts) -> Outcome:
         turning = _moved(less, -1.0) and _moved(more, 1.0)
     elif not forth and not back:  # bounds: what is sure by their limits
         turning = first[0].low - last[0].high > MOVED and last[1].low - first[1].high > MOVED
-    if not (forth or back or turning):
+    solved = not (fail.exact and passes.exact) and _mostly_solved(first, last)
+    if not (forth or back or turning or solved):
         vague = [n for n, s in zip(WINDOWS, (*first, *last), strict=True) if s.high - s.low > WIDE]
         if vague and (maybe_forth or maybe_back):
             return Skipped(id=id, needs=f"closer limits of {' and of '.join(vague)}: {seen}.")
@@ -178,6 +180,9 @@ def composition_turned(facts: Facts) -> Outcome:
     elif forth:
         says = f"Dead groups were mostly too hard and are now mostly solved: {seen}"
         remedy = "Turn the remedy too: from easier prompts to harder ones. Drop what is solved, and plan again."
+    elif solved and not turning:
+        says = f"More groups are solved than before, and by now they are most of the dead ones: {seen}"
+        remedy = "Go on with harder prompts: drop what is solved, and plan again."
     else:
         says = f"Dead groups are turning from too hard to solved: {seen}"
         remedy = "Keep watching the composition: the remedy is about to turn from easier prompts to harder ones."
@@ -187,7 +192,13 @@ def composition_turned(facts: Facts) -> Outcome:
         says=f"{says}.",
         onset_step=_crossing(fail, passes) if forth or back else None,
         evidence={
-            "turn": "back to all-fail" if back else "to all-pass" if forth else "under way to all-pass",
+            "turn": "back to all-fail"
+            if back
+            else "to all-pass"
+            if forth
+            else "under way to all-pass"
+            if turning
+            else "to all-pass, from either",
             **evidence_of("first_all_fail_fraction", first[0]),
             **evidence_of("last_all_fail_fraction", last[0]),
             **evidence_of("first_all_pass_fraction", first[1]),
@@ -203,6 +214,11 @@ def _turned(first: list[SeenShare], last: list[SeenShare]) -> tuple[bool, bool]:
     """Whether more groups were surely of the first kind and are now of the second; and whether that may be."""
     sure = first[0].low > first[1].high and last[1].low > last[0].high
     return sure, first[0].high > first[1].low and last[1].high > last[0].low
+
+
+def _mostly_solved(first: list[SeenShare], last: list[SeenShare]) -> bool:
+    """Whether all-pass groups surely became more and are now most of the dead ones, whatever these were before."""
+    return last[1].low - first[1].high > MOVED and last[1].low > MAIN_PART * last[0].high
 
 
 def _never_paid(facts: Facts) -> bool:

@@ -231,4 +231,4 @@ def _at_ceiling(facts: Facts, otherwise: Severity) -> Severity:
 def _ceiling_remedy(facts: Facts) -> str:
     if _solved(facts):
         return "The prompts are solved: stop, or go on with harder ones."
-    return "Read the rewards of a few groups: are they all equal because all fail, or because the reward does not tell?"
+    return "Read the rewards of a few groups: they are equal because all fail, or because the reward does not tell."
