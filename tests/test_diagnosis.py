@@ -280,7 +280,7 @@ def test_composition_that_turns_and_turns_back() -> None:
     forth = diagnose(planned_run(12, ramp, ramp[::-1])).finding("COMPOSITION_TURNED")
     assert forth is not None
     assert forth.severity is Severity.INFO
-    assert forth.evidence["turned"] is True
+    assert forth.evidence["turn"] == "to all-pass"
     assert forth.onset_step is not None
     assert abs(forth.onset_step - 100) <= 15
     back = diagnose(planned_run(13, ramp[::-1], ramp)).finding("COMPOSITION_TURNED")

@@ -50,6 +50,7 @@ def _cost(waste: Waste) -> dict[str, Any]:
         "gpu_hours": finite(waste.gpu_hours),
         "usd": finite(waste.usd),
         "steps": waste.steps,
+        "beyond_share": finite(waste.beyond),
         "missing": dict(waste.missing),
     }
 

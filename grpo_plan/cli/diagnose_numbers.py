@@ -146,7 +146,7 @@ def waste_text(waste: Waste, logged: int | None = None) -> str:
         said.append(f"up to {shown(waste.gpu_hours)} GPU-hours")
     if waste.usd is not None:
         said.append(f"up to ${waste.usd:,.2f}")
-    text = f"{', '.join(said)} in dead groups in {_steps(waste.steps, logged)}." if said else ""
+    text = f"{', '.join(said)} {waste.what} in {_steps(waste.steps, logged)}." if said else ""
     return " ".join(part for part in (text, *_missing(missing)) if part) or f"{UNKNOWN}."
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from grpo_plan.quantities import Absent, Stage
+from grpo_plan.runs.clustered import clustered_share
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.series import share_over
@@ -84,7 +85,8 @@ class GroupShares:
 def group_shares(facts: Facts) -> tuple[GroupShares, ...]:
     """Early and late shares, by the windows of the published rule; all rows and late ones where these would overlap.
 
-    Limits are those of theory.md, eq. 84; of a share that is only bounded they hold the bounds.
+    Limits are those of theory.md, eq. 84, and of eq. 94 for dead groups of neither kind, as in FLAT_REWARD.
+    Of a share that is only bounded they hold the bounds.
 
     Args:
         facts: The run.
@@ -168,7 +170,12 @@ def _other(facts: Facts, first: int, last: int, level: float) -> Part:
     other = other_dead(facts)
     if isinstance(other, Absent) and facts.rewards.binary and isinstance(facts.dead, Measured):
         return Part(value=None, low=None, high=None, reason="Rewards are 0 or 1: dead groups all pass or all fail.")
-    return _part(other, first, last, level)
+    part = _part(other, first, last, level)
+    if isinstance(other, Absent) or not part.rows:
+        return part
+    rows = other.take((other.steps >= first) & (other.steps <= last))
+    limits = clustered_share(rows.values * rows.groups, rows.groups, level=level)  # they come and go together
+    return replace(part, low=limits.low, high=limits.high)
 
 
 def other_dead(facts: Facts) -> Measured | Absent:

@@ -10,7 +10,7 @@ from grpo_plan.group_log import GroupLog
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.clustered import Clusters, clustered_share
 from grpo_plan.runs.detectors.asking import rollouts_wanted, wanted
-from grpo_plan.runs.detectors.common import evidence_of, in_words, percent
+from grpo_plan.runs.detectors.common import evidence_of, in_words, percent, vague
 from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severity_by
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
@@ -63,6 +63,10 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_
     )
     severity = severity_by(share.low, CUT_INFO, CUT_WARNING, CUT_CRITICAL)
     if severity is None:
+        span = (late if is_late else clusters).span
+        doubt = vague(id, "the share of groups that fail with every rollout cut off", share, span)
+        if doubt is not None:
+            return doubt
         return Clear(id=id, because=f"{seen}.")
     curve = learning_curve(facts)
     if not apart:
@@ -80,7 +84,7 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_
         evidence={
             **evidence_of("cut_off_all_fail_fraction", share),
             "window": "late" if is_late else "whole run",
-            "rows": share.rows,
+            "rows": (late if is_late else clusters).rows,
             "groups": int(known.sum()),
             "all_fail_groups": int(fail.sum()),
             "all_fail_groups_all_cut_off": int(whole_cut.sum()),
@@ -142,7 +146,7 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
     return Finding(
         id=id,
         severity=severity,
-        says=f"{shown}{why}; {curve.says}.",
+        says=f"{shown[0].upper()}{shown[1:]}{why}; {curve.says}.",
         onset_step=None,
         evidence={
             "cut_off_all_fail_fraction": None,
