@@ -168,5 +168,5 @@ def _counted(facts: Facts) -> Measured | None:
 
 def _remedy(facts: Facts, share: SeenShare | None) -> str:
     if share is None:
-        return f"Do not read it as the dead fraction. {rollouts_wanted(facts)}"
+        return f"Do not read it as the dead fraction. {rollouts_wanted(facts, 'how many groups of a step are dead')}"
     return "Do not read it as the dead fraction: count the groups of the rollouts, as here."
