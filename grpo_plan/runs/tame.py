@@ -31,6 +31,6 @@ def tamed(run: RunLog) -> RunLog:
     names = ", ".join(name for name, _ in beyond[:SHOWN])
     names += f" and {len(beyond) - SHOWN:,} more" if len(beyond) > SHOWN else ""
     count = sum(n for _, n in beyond)
-    values, are = ("value", "is") if count == 1 else ("values", "are")
-    note = f"{count:,} {values} of {names} {are} infinite or beyond {LARGEST:g}: taken as missing."
+    noun, are = ("value", "is") if count == 1 else ("values", "are")
+    note = f"{count:,} {noun} of {names} {are} infinite or beyond {LARGEST:g}: taken as missing."
     return replace(run, metrics=kept, notes=(*run.notes, note))
