@@ -94,7 +94,10 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
     tally = Tally(notes=[*found.notes])
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
-        raise PilotFormatError(f"{name}: {found.format.name} does not say which rollouts were sampled together.")
+        raise PilotFormatError(
+            f"{name}: {found.format.name} does not say which rollouts were sampled together. Read it as a pilot with "
+            "read_pilot or grpo-plan fit."
+        )
     provenance = sink.provenance()
     return log_of_groups(sink.groups, provenance, tally.dropped, [*provenance.sentences, *tally.notes])
 

@@ -29,6 +29,7 @@ from grpo_plan.readers.step_groups import NotGroups, groups_of_rows, groups_of_t
 from grpo_plan.run_log import RunLog
 
 OPTIONS_OF_RUNS = (  # a run has fewer options than a pilot: what these choose, its file has to say
+    (r"rollouts_per_prompt=; group_size= in read_run", "group_size="),
     (r"--rollouts-per-prompt\b", "--group-size"),
     (r"\brollouts_per_prompt=", "group_size="),
     (r"--reward-column\b", "--reward"),
