@@ -46,7 +46,7 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_
     knobs = facts.settings
     known = truncated >= 0
     if not known.any():
-        return Skipped(id=id, needs="whether each rollout was cut off; no group of the dump says it of all.")
+        return Skipped(id=id, needs="whether each rollout was cut off; no group says it of all.")
     fail = all_fail & known
     cut = np.where(known, truncated, 0)
     whole_cut = fail & (cut == groups.rollouts)
