@@ -8,6 +8,7 @@ nothing. What two other tools say of the same logs is in figures/diagnosis_rival
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -67,7 +68,7 @@ class Outcome:
 def outcome(scenario: Scenario, seed: int) -> Outcome:
     """Draw, read and diagnose one run."""
     simulated = scenario.simulate(seed)
-    found = diagnose(run_log(simulated), plan=plan_of(simulated))
+    found = diagnose(run_log(simulated), plan=plan_of(simulated), remedies=False)
     severity: dict[str, str] = {}
     onset: dict[str, int] = {}
     for finding in found.findings:
@@ -116,18 +117,17 @@ def main() -> None:
     seeds, workers = [*numbers, *(SEEDS, WORKERS)[len(numbers) :]]
     wanted = set(sys.argv[3:])
     cells = [(i, seeds) for i, s in enumerate(SCENARIOS) if not wanted or s.name in wanted]
-    rows = []
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for done, row in enumerate(pool.map(_job, cells), start=1):
-            rows.append(row)
-            said = f"detected {row['detected']}, alarms {row['alarms']}, loud: {row['loud']}, told: {row['told']}"
-            print(f"{done} of {len(cells)}: {row['scenario']}: {said}", file=sys.stderr)
-    if wanted:
-        return
-    with TABLE.open("w", encoding="utf-8", newline="") as file:
+    with (
+        (Path(os.devnull) if wanted else TABLE).open("w", encoding="utf-8", newline="") as file,
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+    ):
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        for done, row in enumerate(pool.map(_job, cells), start=1):
+            writer.writerow(row)
+            file.flush()
+            said = f"detected {row['detected']}, alarms {row['alarms']}, loud: {row['loud']}, told: {row['told']}"
+            print(f"{done} of {len(cells)}: {row['scenario']}: {said}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,8 @@ def healthy_section(rows: list[Row], found: dict[tuple[str, str], Row]) -> list[
         f"Share of runs of which anything is said at warning or above, with its standard error. All healthy runs together: "
         f"{hits:,} of {runs:,}, {rate(hits, runs)}; the bar is {BAR:g}. The others: rldoctor {others['rldoctor'][0]} by its "
         f"detector of dead groups and {others['rldoctor'][1]} by any; rlprobe {others['rlprobe'][0]} and "
-        f"{others['rlprobe'][1]}. Last columns: the same shares, dead groups / any.",
+        f"{others['rlprobe'][1]}; these depend on how many kinds here are dead by design, so look at the rows. Last columns: "
+        "the same shares, dead groups / any.",
         "",
         *table(["run", "grpo-plan", "which", "must be told", "rldoctor", "rlprobe"], lines),
     ]

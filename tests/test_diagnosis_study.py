@@ -14,6 +14,7 @@ LEAST_ONSETS = 0.9
 SEEDS = 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_what_must_be_found_is_found_and_nothing_loud_in_healthy_runs(scenario: Scenario) -> None:
     """Seeds are fixed; that one of the healthy runs raised an alarm at another seed is in the table."""

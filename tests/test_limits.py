@@ -180,10 +180,10 @@ def test_order_and_pooling_do_not_matter(pilot: Pilot, random: object) -> None:
     pooled = Pilot.from_counts(
         np.concatenate([p.successes for p in parts]), np.concatenate([p.rollouts for p in parts])
     )
+    fits = [fit_pass_rates(p) for p in (pilot, shuffled, pooled)]
     for g in (2, 8, 24):
-        first = fit_pass_rates(pilot).dead(g)
-        for other in (shuffled, pooled):
-            again = fit_pass_rates(other).dead(g)
+        first, *others = (fit.dead(g) for fit in fits)
+        for again in others:
             assert again.value == first.value
             assert again.interval == first.interval
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -77,34 +77,41 @@ class Scenario:
 def run_log(simulated: Simulated) -> RunLog:
     """The run as it is read."""
     log = read_run(simulated.rows, config=dict(simulated.config))
-    return log if simulated.groups is None else replace(log, groups=group_log(simulated.groups))
+    groups = group_log(simulated)
+    return log if groups is None else replace(log, groups=groups)
 
 
-def group_log(groups: Groups) -> GroupLog:
-    """The rollouts as they are read."""
-    flat = {name: getattr(groups, name).ravel() for name in ("scored", "passes", "truncated", "distinct")}
-    prompts = np.array([f"prompt {i}" for i in groups.prompt.ravel()], dtype=object)
+def group_log(simulated: Simulated) -> GroupLog | None:
+    """The rollouts as they are read from the dump of the tool; None without one."""
+    groups = simulated.groups
+    if groups is None:
+        return None
+    levels = groups.levels
+    two = levels.size <= 2
     mean, size = groups.mean.ravel(), groups.size
-    more: dict[str, Any] = {
-        "passes": flat["passes"].astype(np.int64),
-        "truncated": flat["truncated"].astype(np.int64),
-        "distinct": flat["distinct"].astype(np.int64),
-        "reward_var": np.maximum(groups.squares.ravel() - mean**2, 0.0),
-    }
-    held = {f.name for f in fields(GroupLog)}
+    scored, passes = groups.scored.ravel(), groups.passes.ravel()
+    if groups.rewards is None:
+        kinds = (passes > 0).astype(np.int64) + (passes < scored)
+    else:
+        kinds = 1 + (np.diff(np.sort(groups.rewards, axis=-1), axis=-1) > 1e-8).sum(axis=-1).ravel()
     return GroupLog(
         step=np.repeat(np.arange(1, groups.steps + 1), groups.per_step),
-        prompt_id=prompts,
+        prompt_id=np.array([f"prompt {i}" for i in groups.prompt.ravel()], dtype=object),
         rollouts=np.full(mean.size, size),
-        scored=flat["scored"].astype(np.int64),
+        scored=scored,
         reward_min=groups.low.ravel(),
         reward_max=groups.high.ravel(),
         reward_mean=mean,
+        reward_var=np.maximum(groups.squares.ravel() - mean**2, 0.0),
+        pass_threshold=float(levels[-1]) if two else None,
+        passes=passes if two else None,
+        truncated=groups.truncated.ravel() if simulated.tool == "prime-rl" else None,  # the others do not dump it
+        distinct=groups.distinct.ravel(),
+        distinct_rewards=kinds,
         provenance=Provenance(
             format="simulated", groups=mean.size, group_size=(size, size), policy_steps=(1, groups.steps),
             step_count=groups.steps,
         ),
-        **{name: values for name, values in more.items() if name in held},
     )  # fmt: skip
 
 

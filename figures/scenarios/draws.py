@@ -86,7 +86,8 @@ class Groups:
         high: Largest reward.
         passes: Scored rollouts that pass.
         truncated: Rollouts cut off at the length limit.
-        distinct: Different responses among the rollouts.
+        distinct: Different responses among the scored rollouts.
+        rewards: All rewards, shape (S, N, G); None where they have two levels.
     """
 
     size: int
@@ -99,6 +100,13 @@ class Groups:
     passes: Ints
     truncated: Ints
     distinct: Ints
+    rewards: Floats | None = None
+
+    @property
+    def levels(self) -> Floats:
+        """Rewards that occur, in rising order; of graded ones the ends of groups."""
+        ends = np.concatenate([self.low.ravel(), self.high.ravel()])
+        return np.unique(ends[np.isfinite(ends)])
 
     @property
     def steps(self) -> int:
@@ -157,11 +165,6 @@ class Groups:
         found: Floats = flags.mean(axis=1)
         return found
 
-    def take(self, rows: NDArray[np.intp]) -> Groups:
-        """The steps of these rows."""
-        parts = {name: getattr(self, name)[rows] for name in FIELDS}
-        return Groups(size=self.size, **parts)
-
 
 FIELDS = ("prompt", "scored", "mean", "squares", "low", "high", "passes", "truncated", "distinct")
 
@@ -203,7 +206,7 @@ def binary(
         high=np.where(passes > 0, high, low) + none,
         passes=passes,
         truncated=cut,
-        distinct=np.ones_like(scored) if copies else np.full(rates.shape, size),
+        distinct=np.minimum(scored, 1) if copies else scored,
     )
 
 
@@ -221,7 +224,8 @@ def graded(rewards: Floats, prompt: Ints, *, passes_at: float) -> Groups:
         high=rewards.max(axis=-1),
         passes=(rewards >= passes_at).sum(axis=-1),
         truncated=np.zeros_like(whole),
-        distinct=whole.copy(),
+        distinct=whole,
+        rewards=rewards,
     )
 
 

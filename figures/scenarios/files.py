@@ -16,7 +16,7 @@ Rewards = list[float | None]
 
 
 def write(simulated: Simulated, folder: Path) -> Path:
-    """The run as a folder; rollouts are written for TRL and verl."""
+    """The run as a folder; rollouts are written for TRL, verl and prime-rl."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run_config.json").write_text(json.dumps(nested(simulated.config)), encoding="utf-8")
     rows = simulated.rows
@@ -34,7 +34,7 @@ def write(simulated: Simulated, folder: Path) -> Path:
     else:
         _lines(folder / "metrics.jsonl", rows)
     if simulated.groups is not None:
-        {"trl": _completions, "verl": _verl_dump}[simulated.tool](simulated.groups, folder)
+        {"trl": _completions, "verl": _verl_dump, "prime-rl": _traces}[simulated.tool](simulated.groups, folder)
     return folder
 
 
@@ -65,7 +65,9 @@ def _lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def rewards_of(groups: Groups, step: int, group: int) -> Rewards:
-    """Rewards of a group with two levels: passes first, then failures, then rollouts without a reward."""
+    """Rewards of a group; of two levels passes first, then failures, then rollouts without a reward."""
+    if groups.rewards is not None:
+        return [float(r) for r in groups.rewards[step, group]]
     scored, passes = int(groups.scored[step, group]), int(groups.passes[step, group])
     low, high = float(groups.low[step, group]), float(groups.high[step, group])
     return [high] * passes + [low] * (scored - passes) + [None] * (groups.size - scored)
@@ -109,3 +111,42 @@ def _verl_dump(groups: Groups, folder: Path) -> None:
             if reward is not None
         ]  # fmt: skip
         _lines(place / f"{step + 1}.jsonl", rows)
+
+
+def _traces(groups: Groups, folder: Path) -> None:
+    """Episodes of one trace; of the failing ones the first were cut off."""
+    for step in range(groups.steps):
+        place = folder / "rollouts" / f"step_{step + 1}" / "train" / "all"
+        place.mkdir(parents=True)
+        rows = []
+        for group in range(groups.per_step):
+            rewards = rewards_of(groups, step, group)
+            passes, cut = int(groups.passes[step, group]), int(groups.truncated[step, group])
+            key = f"prompt {groups.prompt[step, group]}"
+            task = {
+                "type": "Sum",
+                "data": {"idx": int(groups.prompt[step, group]), "prompt": key},
+                "key": key,
+                "hash": key,
+            }
+            for i, reward in enumerate(rewards):
+                ended = "max_output_tokens" if passes <= i < passes + cut else "agent_completed"
+                scored = None if reward is None else {"score": reward, "weight": 1.0}
+                text = _text(groups, step, group, i)
+                trace = {
+                    "id": f"{step}.{group}.{i}", "task": task, "agent": {"name": "agent", "trainable": True},
+                    "nodes": [
+                        {"message": {"role": "user", "content": key}, "sampled": False},
+                        {"message": {"role": "assistant", "content": text}, "sampled": True},
+                    ],
+                    "calls": [{"finish_reason": "stop"}], "rewards": {"correct": scored}, "ok": reward is not None,
+                    "stop_condition": ended, "is_completed": True,
+                }  # fmt: skip
+                work = {"type": "train", "step": step + 1}
+                rows.append(
+                    {
+                        "id": f"{step}.{group}.{i}", "env": {"id": "sums"}, "task": task, "run": {"work": work},
+                        "group": {"id": f"{step}.{group}"}, "ok": reward is not None, "errors": [], "traces": [trace],
+                    }
+                )  # fmt: skip
+        _lines(place / "traces.jsonl", rows)

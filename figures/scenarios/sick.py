@@ -76,7 +76,7 @@ def _scorer_fails(tool: str, dumped: bool) -> Draw:
     return draw
 
 
-def _truncated(dumped: bool, steps: int) -> Draw:
+def _truncated(tool: str, dumped: bool, steps: int) -> Draw:
     """Responses grow until nearly all are cut off at the length limit, and fail for it."""
 
     def draw(rng: Generator) -> Simulated:
@@ -89,7 +89,7 @@ def _truncated(dumped: bool, steps: int) -> Draw:
         more = beside(rng, steps)
         seen = groups.truncated.sum(axis=1) / (PER_STEP * SIZE)
         more = replace(more, cut=seen, tokens=400 + 620 * seen, longest=np.full(steps, float(MAX_TOKENS)))
-        return logged(rng, "trl", groups, more=more, dumped=dumped)
+        return logged(rng, tool, groups, more=more, dumped=dumped)
 
     return draw
 
@@ -230,16 +230,18 @@ SICK = (
         "FAILED_SCORING",
         onset=(55, 75),
     ),
-    _sick("truncated", "Nearly all responses are cut off, and fail.", _truncated(False, STEPS), "TRUNCATION_DEAD"),
-    _sick("truncated, rollouts", "The same with its rollouts.", _truncated(True, 90), "TRUNCATION_DEAD"),
+    _sick(
+        "truncated", "Nearly all responses are cut off, and fail.", _truncated("trl", False, STEPS), "TRUNCATION_DEAD"
+    ),
+    _sick("truncated, rollouts", "The same with its rollouts.", _truncated("prime-rl", True, 90), "TRUNCATION_DEAD"),
     _sick("copies", "Temperature 0: the rollouts of a group are one text.", _copies, "DUPLICATE_ROLLOUTS"),
     _sick(
         "flat reward",
-        "All rewards are 0.2, for the format; answers are never found right.",
+        "All rewards are 0.2, for the format; the log does not say that this is no failure.",
         _flat(False, STEPS),
-        "FLAT_REWARD",
+        "DEGENERATE_GROUPS",
     ),
-    _sick("flat reward, rollouts", "The same with its rollouts.", _flat(True, 60), "FLAT_REWARD"),
+    _sick("flat reward, rollouts", "The same with its rollouts, which say it.", _flat(True, 60), "FLAT_REWARD"),
     _sick(
         "batch-scaled metric", "The metric says 0.0 while 60 % are dead.", _batch_scaled, tells=("BATCH_SCALED_METRIC",)
     ),

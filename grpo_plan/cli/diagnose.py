@@ -122,7 +122,8 @@ def group_sizes(text: str) -> list[int]:
         sizes = [0]
     if min(sizes) < 1 or max(sizes) > LARGEST_GROUP:
         raise DomainError(
-            f"--what-if must be group sizes of 1 to {LARGEST_GROUP:,}, separated by commas, e.g. 4,16,32; got {text!r}."
+            f"--what-if must be group sizes separated by commas, each from 1 to {LARGEST_GROUP:,}, e.g. 4,16,32; got "
+            f"{text!r}."
         )
     return sizes
 

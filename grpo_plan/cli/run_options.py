@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from grpo_plan.runs.settings import DiagnosisSettings
 
 MAX_CONFIG_BYTES = 1 << 22
+MAX_SETTINGS = 100_000
+DEEPEST = 50  # mapping in mapping
 CONFIG_RULE = "--config must be KEY=VALUE, or a file of settings (.json, .toml, .yaml)"
 OUTPUTS = ("text", "json", "markdown")
 
@@ -227,7 +229,28 @@ def _settings_of(item: str) -> Mapping[str, object]:
         ) from None
     if not isinstance(body, Mapping) or not all(isinstance(key, str) for key in body):
         raise DomainError(f"--config {item}: must map names to values. Give a file of settings.")
+    if _settings_in(body) > MAX_SETTINGS:
+        raise DomainError(
+            f"--config {item}: holds more than {MAX_SETTINGS:,} settings, or nests them too deeply. Give the settings "
+            "of the run alone."
+        )
     return body
+
+
+def _settings_in(body: Mapping[str, object]) -> int:
+    """How many settings nested mappings hold, counted no further than one beyond the limit: aliases may repeat them.
+
+    >>> _settings_in({"a": 1, "b": {"c": 2, "d": {}}})
+    4
+    """
+    count, held = 0, [(body, 0)]
+    while held:
+        mapping, depth = held.pop()
+        count += len(mapping)
+        if count > MAX_SETTINGS or depth > DEEPEST:
+            return MAX_SETTINGS + 1
+        held += [(value, depth + 1) for value in mapping.values() if isinstance(value, Mapping)]
+    return count
 
 
 def _yaml(text: str, item: str) -> object:

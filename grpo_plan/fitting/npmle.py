@@ -91,10 +91,10 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
         gap = float(slopes.max())
         if gap <= tolerance:
             break
-        rising = np.flatnonzero(_peaks(slopes) & (slopes > 0.0))
+        rising = (_peaks(slopes) & (slopes > 0.0)).nonzero()[0]
         full[points] = masses
         full[rising] += SMALLEST_MASS
-        wider = np.flatnonzero(full)
+        wider = full.nonzero()[0]
         full[rising] -= SMALLEST_MASS
         now = full[wider]
         full[wider] = 0.0
@@ -126,8 +126,10 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
 
 def _peaks(slopes: Floats) -> NDArray[np.bool_]:
     """Local maxima, ends included."""
-    rising = np.diff(slopes) > 0.0
-    peaks: NDArray[np.bool_] = np.concatenate([[True], rising]) & np.concatenate([~rising, [True]])
+    rising = slopes[1:] > slopes[:-1]
+    peaks = np.ones(slopes.size, dtype=bool)
+    peaks[1:] = rising
+    peaks[:-1] &= ~rising
     return peaks
 
 

@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 Rates = BetaPassRates | DiscretePassRates | InflatedBetaPassRates
 BLEND_LEVEL = 0.95
 THINNED_FROM = 1.5  # a law is thinned from one at most this many times larger; else it is summed afresh
+VANISHED = 1e-290  # below, ratios lose their digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +158,15 @@ class PointEstimator:
             all_pass = joined(last.all_pass or 0.0, all_pass, float(self.rates.all_pass(self.counted)))
             all_fail = joined(last.all_fail or 0.0, all_fail, float(self.rates.all_fail(self.counted)))
         smooth = all_pass + all_fail
-        if self.nonparametric_share > 0.0 and smooth > 0.0:
+        if self.nonparametric_share > 0.0:
             most = self.measured(self.counted).dead if self.counted > 1 else 1.0
-            factor = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), most or 0.0) / smooth
-            all_pass, all_fail = all_pass * factor, all_fail * factor
+            dead = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), most or 0.0)
+            if smooth < VANISHED:  # nothing is left to be split by: the rarer outcome has vanished first
+                passing = float(self.rates.masses @ self.rates.passing)
+                passes = 0.5 if passing == 0.5 else float(passing > 0.5)
+            else:
+                passes = all_pass / smooth
+            all_pass, all_fail = dead * passes, dead * (1.0 - passes)
         return Parts(all_pass=all_pass, all_fail=all_fail, method="average", prompts_used=everyone)
 
     def measured(self, g: int) -> Parts:

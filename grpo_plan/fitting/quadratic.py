@@ -23,30 +23,36 @@ def nonnegative_minimum(hessian: Floats, linear: Floats, start: Floats) -> Float
     [1.0, 0.0]
     """
     size = linear.size
-    x, free = start.copy(), np.ones(size, dtype=bool)
+    x, free, rows = start.copy(), np.ones(size, dtype=bool), np.arange(size)
     tolerance = 1e-12 * (1.0 + float(np.abs(linear).max()))
     for _ in range(3 * size + 3):
         while True:
-            rows = np.flatnonzero(free)
-            trial = np.zeros(size)
-            if rows.size:
-                trial[rows] = np.linalg.solve(hessian[rows[:, None], rows], linear[rows])
-            blocked = free & (trial <= 0.0)
-            if not blocked.any():
+            if rows.size == size:
+                trial = np.linalg.solve(hessian, linear)
+            else:
+                trial = np.zeros(size)
+                if rows.size:
+                    trial[rows] = np.linalg.solve(hessian.take(rows, 0).take(rows, 1), linear[rows])
+            blocked = (free & (trial <= 0.0)).nonzero()[0]
+            if not blocked.size:
                 break
-            stuck = blocked & (x <= 0.0)
-            if not stuck.any():
-                ratios = x[blocked] / (x[blocked] - trial[blocked])
-                x = np.maximum(x + float(ratios.min()) * (trial - x), 0.0)
-                stuck = blocked & (x <= 1e-15)
-                stuck[np.flatnonzero(blocked)[int(np.argmin(ratios))]] = True
+            now = x[blocked]
+            stuck = blocked[now <= 0.0]
+            if not stuck.size:
+                ratios = now / (now - trial[blocked])
+                first = int(ratios.argmin())
+                x = np.maximum(x + float(ratios[first]) * (trial - x), 0.0)
+                x[blocked[first]] = 0.0
+                stuck = blocked[x[blocked] <= 1e-15]
                 x[stuck] = 0.0
-            free &= ~stuck
+            free[stuck] = False
+            rows = free.nonzero()[0]
         x = trial
         slope = linear - hessian @ x
-        slope[free] = -np.inf
-        best = int(np.argmax(slope))
+        slope[rows] = -np.inf
+        best = int(slope.argmax())
         if slope[best] <= tolerance:
             break
         free[best] = True
+        rows = free.nonzero()[0]
     return x

@@ -75,11 +75,11 @@ def hard_coverage_limits(fit: PassRateFit, group_size: int, hard_below: float, l
     They are the ratios r for which 0 is a possible mean of ``pass@G - r`` over hard prompts.
     """
 
-    def possible(ratio: float) -> int:
-        low, high = fit.limits_of(
-            custom(lambda p: (p < hard_below) * (1.0 - (1.0 - p) ** group_size - ratio), "coverage"), level
-        )
-        return 1 if low > 0.0 else -1 if high < 0.0 else 0
+    def excluded(ratio: float, side: int) -> bool:
+        """Whether the mean is surely above 0 (side 1) or below (side -1)."""
+        sign = -side
+        phi = custom(lambda p: sign * (p < hard_below) * (1.0 - (1.0 - p) ** group_size - ratio), "coverage")
+        return fit.upper_limit_of(phi, level) < 0.0
 
     value = hard_coverage(fit, group_size, hard_below)
     if value is None:
@@ -87,12 +87,12 @@ def hard_coverage_limits(fit: PassRateFit, group_size: int, hard_below: float, l
     ends = []
     for outside, side in ((0.0, 1), (1.0, -1)):
         inner, outer = value, outside
-        if possible(outer) == side:
+        if excluded(outer, side):
             for _ in range(RATIO_STEPS):
                 if abs(outer - inner) < 1e-4:
                     break
                 middle = 0.5 * (inner + outer)
-                if possible(middle) == side:
+                if excluded(middle, side):
                     outer = middle
                 else:
                     inner = middle

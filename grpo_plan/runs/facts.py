@@ -68,7 +68,9 @@ class Facts:
     @cached_property
     def rewards(self) -> Rewards:
         """Whether rewards are 0 and 1."""
-        return rewards_of(self.run, self.view)
+        size, prompts = self.group_size, self.prompts_per_step
+        row = None if size is None or prompts is None else size * prompts * self.steps_per_row
+        return rewards_of(self.run, self.view, row)
 
     @cached_property
     def planned(self) -> ExpectedGroups | None:

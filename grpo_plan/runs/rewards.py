@@ -44,8 +44,14 @@ class Rewards:
         return self.kind is RewardKind.BINARY
 
 
-def rewards_of(run: RunLog, view: RunView) -> Rewards:
-    """The kind of the rewards: from the rollouts, else from mean, spread, ends and grain of the logged means."""
+def rewards_of(run: RunLog, view: RunView, rollouts: int | None = None) -> Rewards:
+    """The kind of the rewards: from the rollouts, else from mean, spread, ends and grain of the logged means.
+
+    Args:
+        run: The log.
+        view: Its metrics and settings.
+        rollouts: Rollouts behind each row of the log, where that is known.
+    """
     found = _of_rollouts(run)
     if found is not None:
         return found
@@ -55,7 +61,7 @@ def rewards_of(run: RunLog, view: RunView) -> Rewards:
     values = mean.values[np.isfinite(mean.values)]
     if values.size and (values.min() < -CLOSE or values.max() > 1.0 + CLOSE):
         return Rewards(kind=RewardKind.GRADED, because=f"mean rewards go from {values.min():.3g} to {values.max():.3g}")
-    return _of_ends(view) or _of_pass_rate(view, mean) or _of_spread(view, mean) or _of_grain(values)
+    return _of_ends(view) or _of_pass_rate(view, mean) or _of_spread(view, mean) or _of_grain(values, rollouts)
 
 
 def _of_rollouts(run: RunLog) -> Rewards | None:
@@ -126,19 +132,29 @@ def _of_spread(view: RunView, mean: Quantity) -> Rewards | None:
     return None
 
 
-def _of_grain(values: Floats) -> Rewards:
-    """Means of 0 and 1 over K rollouts are multiples of 1/K."""
+def _of_grain(values: Floats, rollouts: int | None) -> Rewards:
+    """Means of 0 and 1 over K rollouts are multiples of 1/K; K where it is known, else 2 and 3 to small powers."""
     if values.size < ROWS_TO_TELL or np.unique(values).size < ROWS_TO_TELL:
         return Rewards(kind=RewardKind.UNKNOWN, because="too few mean rewards are logged to tell")
+    if rollouts is not None and rollouts <= MOST_ROLLOUTS:
+        if _multiples(values, rollouts):
+            because = f"mean rewards are multiples of 1/{rollouts:,}, the rollouts of a row, as those of 0 and 1"
+            return Rewards(kind=RewardKind.BINARY, because=because)
+        because = f"mean rewards are no multiples of 1/{rollouts:,}, the rollouts of a row"
+        return Rewards(kind=RewardKind.UNKNOWN, because=because)
     exponents = range(1, MOST_ROLLOUTS.bit_length())
     for step in (1, 3):
         for e in exponents:
             k = step << e
             if k > MOST_ROLLOUTS:
                 break
-            scaled = values * k
-            if bool(np.all(np.abs(scaled - np.round(scaled)) <= min(CLOSE * k, 0.02))):
+            if _multiples(values, k):
                 return Rewards(
                     kind=RewardKind.BINARY, because=f"mean rewards are multiples of 1/{k:,}, as those of 0 and 1"
                 )
     return Rewards(kind=RewardKind.UNKNOWN, because="mean rewards are no multiples of a small fraction")
+
+
+def _multiples(values: Floats, k: int) -> bool:
+    scaled = values * k
+    return bool(np.all(np.abs(scaled - np.round(scaled)) <= min(CLOSE * k, 0.02)))

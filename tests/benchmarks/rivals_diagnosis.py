@@ -1,8 +1,9 @@
 """What rldoctor 0.2.0 and rlprobe 0.1.0 say of the simulated runs; writes figures/diagnosis_rivals.csv.
 
-``python -m tests.benchmarks.rivals_diagnosis INTERPRETER [SEEDS [WORKERS]]``, where INTERPRETER is the Python of an
-environment that holds both tools (``pip install rldoctor==0.2.0 rlprobe==0.1.0``); neither is a dependency of this
-project. Each run is handed over as its log alone, in JSON lines:
+``python -m tests.benchmarks.rivals_diagnosis INTERPRETER [SEEDS [WORKERS [SCENARIO ...]]]``, where INTERPRETER is the
+Python of an environment that holds both tools (``pip install rldoctor==0.2.0 rlprobe==0.1.0``); neither is a dependency
+of this project. With names of scenarios only their rows are measured anew. Each run is handed over as its log alone, in
+JSON lines:
 
 * rldoctor reads the file with `load_run`, with the settings of the run in the ``config`` line that it looks for.
 * rlprobe has no reader of logs. Its own recorder is fed one row at a time: TRL and ms-swift through the table of names
@@ -28,7 +29,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "figures" / "diagnosis_rivals.csv"
-SEEDS = 50
+SEEDS = 100
 COLUMNS = ["scenario", "seeds", "tool", "dead", "any", "names"]
 LOUD = {"warn", "warning", "critical"}
 DEAD_DETECTORS = {
@@ -106,6 +107,12 @@ def inside(folder: Path) -> None:
         print(json.dumps({"log": path.stem, "rldoctor": sorted(said), "rlprobe": sorted(found)}), flush=True)
 
 
+def _rows() -> dict[tuple[str, str], dict[str, str]]:
+    """The table as it is."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return {(row["scenario"], row["tool"]): row for row in csv.DictReader(file)}
+
+
 def main() -> None:
     """Write the logs, ask both tools, count."""
     from figures.scenarios import SCENARIOS
@@ -114,6 +121,7 @@ def main() -> None:
     interpreter = sys.argv[1]
     seeds = int(sys.argv[2]) if len(sys.argv) > 2 else SEEDS
     workers = int(sys.argv[3]) if len(sys.argv) > 3 else 2
+    wanted = [i for i, s in enumerate(SCENARIOS) if s.name in sys.argv[4:] or len(sys.argv) < 5]
     names: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     dead: Counter[tuple[int, str]] = Counter()
     any_at_all: Counter[tuple[int, str]] = Counter()
@@ -130,19 +138,23 @@ def main() -> None:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     with ThreadPoolExecutor(workers) as pool:
-        answers = list(pool.map(ask, range(len(SCENARIOS))))
-    for index, found in enumerate(answers):
+        answers = list(pool.map(ask, wanted))
+    for index, found in zip(wanted, answers, strict=True):
         assert len(found) == seeds
         for line in found:
             for tool, its in DEAD_DETECTORS.items():
                 names[index, tool].update(line[tool])
                 dead[index, tool] += bool(its & set(line[tool]))
                 any_at_all[index, tool] += bool(line[tool])
+    kept = _rows() if len(wanted) < len(SCENARIOS) else {}
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for index, scenario in enumerate(SCENARIOS):
             for tool in DEAD_DETECTORS:
+                if index not in wanted:
+                    writer.writerow(kept[scenario.name, tool])
+                    continue
                 said = "; ".join(f"{name} {count}" for name, count in sorted(names[index, tool].items()))
                 counts = {"dead": dead[index, tool], "any": any_at_all[index, tool], "names": said}
                 writer.writerow({"scenario": scenario.name, "seeds": seeds, "tool": tool, **counts})
