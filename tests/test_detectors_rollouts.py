@@ -184,7 +184,7 @@ def test_the_metrics_say_the_length_where_rollouts_do_not() -> None:
 
 
 def test_answers_of_two_tokens_of_verifiers_are_no_fault() -> None:
-    said = found(SAME, gp.read_run(DATA / "verifiers" / "out"))
+    said = found(SAME, made_run(groups=gp.read_groups(DATA / "verifiers" / "out", details=True)))
     assert said.severity is Severity.INFO
     assert said.evidence["identical_groups"] == 3
 

@@ -447,9 +447,9 @@ def test_pass_threshold_and_reward_of_rollouts(run: Run) -> None:  # noqa: F811
     assert without["all_fail"]["value"] is None
     judged = document(run("diagnose", folder, "--pass-threshold", 1, "--json"))["composition"][-1]
     assert judged["all_fail"]["value"] is not None
-    wrong = run("diagnose", folder, "--reward", "no_such_reward", "--details")
-    assert wrong.code in (0, 1)
-    assert "no_such_reward" in wrong.out + wrong.err
+    wrong = run("diagnose", folder, "--reward", "no_such_reward")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "no_such_reward" in wrong.err
 
 
 def test_malformed_lines_are_refused_or_counted(run: Run) -> None:  # noqa: F811

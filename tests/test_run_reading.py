@@ -421,10 +421,11 @@ def test_the_same_run_in_several_formats_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_threshold_says_what_passes_in_the_rollouts() -> None:
-    folder = DATA / "verifiers" / "out"
-    assert "pass_threshold=" in untold(gp.read_run(folder), "all_pass_fraction").reason
-    run = gp.read_run(folder, pass_threshold=1.0)
-    assert told(run, "all_pass_fraction").values.tolist() == [pytest.approx(1 / 6)]
+    rewards = {"a": (0.0, 0.5, 1.0), "b": (1.0, 1.0, 1.0), "c": (0.5, 0.5, 0.5)}
+    rows = [{"step": 1, "prompt_id": name, "reward": r} for name, held in rewards.items() for r in held]
+    assert "pass_threshold=" in untold(gp.read_run(rows), "all_pass_fraction").reason
+    run = gp.read_run(rows, pass_threshold=1.0)
+    assert told(run, "all_pass_fraction").values.tolist() == [pytest.approx(1 / 3)]
     assert told(run, "reward_mean").values.size == 1
 
 

@@ -157,7 +157,7 @@ def _flat_rest(facts: Facts) -> Flat | str:
     if dead.words == passed.words or set(dead.words.split(", ")) <= set(f"{passed.words}, {failed.words}".split(", ")):
         return (
             f"the dead fraction by itself: {dead.words} counts only groups that all pass or all fail as dead. "
-            f"{rollouts_wanted(facts)}"
+            f"{rollouts_wanted(facts, 'which groups are dead at a reward between the ends')}"
         )
     steps = np.intersect1d(np.intersect1d(dead.steps, passed.steps), failed.steps)
     at = [np.isin(p.steps, steps) for p in (dead, passed, failed)]

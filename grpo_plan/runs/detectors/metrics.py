@@ -168,5 +168,6 @@ def _counted(facts: Facts) -> Measured | None:
 
 def _remedy(facts: Facts, name: str, share: SeenShare | None) -> str:
     if share is None:
-        return f"Do not read {name} as the dead fraction. {rollouts_wanted(facts)}"
+        wanted = rollouts_wanted(facts, "how many groups of a step are dead")
+        return f"Do not read {name} as the dead fraction. {wanted}"
     return f"Do not read {name} as the dead fraction: count the groups of the rollouts, as here."
