@@ -41,7 +41,9 @@ def test_rollouts_of_trl_without_a_reward_are_found() -> None:
 
 
 def test_errors_of_verifiers_are_found_and_six_groups_are_no_proof_of_much() -> None:
-    said = found(FAILED, gp.read_run(DATA / "verifiers" / "out"))
+    groups = gp.read_groups(DATA / "verifiers" / "out", details=True)  # an evaluation: taken as one step here
+    run = gp.RunLog(steps=np.unique(groups.step), metrics={}, format="made", source="made", groups=groups)
+    said = found(FAILED, run)
     assert said.severity is Severity.INFO
     assert said.evidence["failed_fraction"] == pytest.approx(3 / 24)
     assert said.onset_step is None

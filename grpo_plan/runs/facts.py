@@ -177,7 +177,8 @@ class Facts:
     def _shown_groups(self) -> int:
         """Fewest groups of a row that explain the logged shares, all of them: they are of the same groups."""
         found = [self.run.quantity(name) for name in SHARES]
-        return max((groups_at_least(q.values) for q in found if isinstance(q, Quantity) and q.metrics), default=1)
+        logged = [q.values for q in found if isinstance(q, Quantity) and q.metrics and _are_shares(q.values)]
+        return max((groups_at_least(values) for values in logged), default=1)
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
@@ -272,6 +273,11 @@ class Facts:
 
 def _words(name: str) -> str:
     return f"the share of {name.removesuffix('_fraction').replace('_', '-')} groups"
+
+
+def _are_shares(values: Floats) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(np.all((known >= 0.0) & (known <= 1.0)))
 
 
 def is_counted(found: Measured | Absent) -> bool:
