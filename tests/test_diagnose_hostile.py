@@ -140,9 +140,8 @@ def check_diagnosis(found: Diagnosis) -> None:
     assert found.verdict.strip()
     assert "\n" not in found.verdict
     assert not NO_NUMBER.search(found.verdict)
-    assert sorted(
-        [*(f.id for f in found.findings), *(s.id for s in found.skipped), *(c.id for c in found.clear)]
-    ) == sorted(detectors())
+    ids = [*(f.id for f in found.findings), *(s.id for s in found.skipped), *(c.id for c in found.clear)]
+    assert sorted(ids) == sorted(detectors())
     for f in found.findings:
         check_numbers(dict(f.evidence), f.id)
         if f.onset_step is not None:

@@ -162,7 +162,9 @@ class PointEstimator:
             most = self.measured(self.counted).dead if self.counted > 1 else 1.0
             dead = min(self.blended(GROUP_FAMILIES["dead"](g), smooth), most or 0.0)
             if smooth < VANISHED:  # nothing is left to be split by: the rarer outcome has vanished first
-                passing = float(self.rates.all_pass(1))  # the mean pass rate
+                passing = (
+                    float(self.histogram.prompts @ (self.histogram.successes / self.histogram.rollouts)) / everyone
+                )
                 passes = 0.5 if passing == 0.5 else float(passing > 0.5)
             else:
                 passes = all_pass / smooth

@@ -19,7 +19,7 @@ def tamed(run: RunLog) -> RunLog:
     >>> tamed(run).metrics["reward"].tolist(), tamed(run).notes
     ([0.5, nan], ('1 value of reward is infinite or beyond 1e+30: taken as missing.',))
     """
-    kept, beyond = dict(run.metrics), []
+    kept, beyond = dict(run.metrics), list[tuple[str, int]]()
     for name, values in run.metrics.items():
         with np.errstate(invalid="ignore"):
             wild = np.abs(values) > LARGEST
@@ -31,6 +31,6 @@ def tamed(run: RunLog) -> RunLog:
     names = ", ".join(name for name, _ in beyond[:SHOWN])
     names += f" and {len(beyond) - SHOWN:,} more" if len(beyond) > SHOWN else ""
     count = sum(n for _, n in beyond)
-    noun, are = ("value", "is") if count == 1 else ("values", "are")
-    note = f"{count:,} {noun} of {names} {are} infinite or beyond {LARGEST:g}: taken as missing."
+    what, are = ("value", "is") if count == 1 else ("values", "are")
+    note = f"{count:,} {what} of {names} {are} infinite or beyond {LARGEST:g}: taken as missing."
     return replace(run, metrics=kept, notes=(*run.notes, note))
