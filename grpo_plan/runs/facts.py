@@ -177,14 +177,9 @@ class Facts:
     def _shown_groups(self) -> int:
         """Fewest groups of a row that explain the logged shares, all of them: they are of the same groups."""
         found = [self.run.quantity(name) for name in SHARES]
-<<<<<<< HEAD
-        logged = [q.values for q in found if isinstance(q, Quantity) and q.metrics and _are_shares(q.values)]
-        return max((groups_at_least(values) for values in logged), default=1)
-=======
         logged = [q.values for q in found if isinstance(q, Quantity) and q.metrics]
         within = [v for v in logged if not bool(np.any((v < -SLACK) | (v > 1.0 + SLACK)))]  # others are no shares
         return max((groups_at_least(v) for v in within), default=1)
->>>>>>> 3666fff5b381418f347efdf3909edb53e5b1d5df
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
@@ -279,11 +274,6 @@ class Facts:
 
 def _words(name: str) -> str:
     return f"the share of {name.removesuffix('_fraction').replace('_', '-')} groups"
-
-
-def _are_shares(values: Floats) -> bool:
-    known = values[np.isfinite(values)]
-    return bool(np.all((known >= 0.0) & (known <= 1.0)))
 
 
 def is_counted(found: Measured | Absent) -> bool:
