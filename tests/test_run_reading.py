@@ -586,11 +586,7 @@ def test_no_other_file_of_any_tool_is_taken_for_a_log_of_metrics() -> None:
     logs = {*OWN, *(f"trl/{name}/trainer_state.json" for name in ("none2", "batchstd", "gap"))}
     for path in sorted(p for p in DATA.rglob("*") if p.is_file() and p.suffix not in (".xz", ".md", ".yaml", ".toml")):
         name = path.relative_to(DATA).as_posix()
-<<<<<<< HEAD
         if name in logs or "tfevents" in name or name.startswith("rivals/"):
-=======
-        if name in logs or name.startswith("rivals/") or "tfevents" in name:  # logs of the rivals are logs too
->>>>>>> e97269cab4caa12d7b8be8f89225796f01d9c82a
             continue
         try:
             found = recognised(look(InputFile(name=name, path=path)), "run")
