@@ -186,6 +186,17 @@ def test_dead_groups_under_a_penalty_are_worth_knowing_and_a_warning_where_nothi
     clear(KL, penal(0.05, STILL), prompts_per_step=64)
 
 
+def test_a_share_that_may_lie_below_the_mark_is_no_warning() -> None:
+    """Ten groups a step: 72 % of them are dead late in the run, and it may as well be 65 %."""
+    said = found(KL, penal(0.72, STILL[:40]), prompts_per_step=10)
+    low, high = said.evidence["late_dead_fraction_low"], said.evidence["late_dead_fraction_high"]
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    assert low < 0.70 < high
+    assert said.severity is Severity.INFO
+    assert found(KL, penal(0.72, STILL), prompts_per_step=10_000).severity is Severity.WARNING
+
+
 def test_no_penalty_no_pull() -> None:
     assert "beta: 0 or off" in clear(KL, penal(0.8, STILL, {"beta": 0.0})).because
     assert "as given" in clear(KL, penal(0.8, STILL), kl_coefficient=0.0).because
@@ -289,6 +300,16 @@ def test_the_chance_is_that_of_a_refill_of_that_dead_fraction() -> None:
     assert at == sorted(at)
     if abs(twin.at_value.dead_fraction - dead) < 0.02:
         assert at[0] <= twin.at_value.cap_probability <= at[2]
+
+
+def test_the_onset_is_the_first_step_at_the_cap() -> None:
+    batches = np.full(60, 2.0)
+    batches[[25, 40]] = 10.0
+    said = found(CAP, nemo(batches))
+    assert said.onset_step == 26
+    assert said.evidence["steps_at_cap"] == 2
+    risky = found(CAP, nemo(np.minimum(drawn(0.85), 9.0)))  # a chance alone has no onset
+    assert risky.onset_step is None
 
 
 def test_a_refill_far_from_its_cap_is_clear() -> None:

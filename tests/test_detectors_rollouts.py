@@ -56,6 +56,28 @@ def test_groups_that_fail_in_full_length_are_not_cut_off() -> None:
     clear(CUT, cut_run(0.5, 0.2, 0.2))
 
 
+def test_a_difference_within_the_limits_does_not_say_that_length_is_why() -> None:
+    """Twelve steps: cut off altogether in eight of them where all fail, and in six elsewhere, which may be chance."""
+    rewards, truncated, steps = [], [], []
+    for step in range(1, 13):
+        for group in range(4):
+            fails = group < 2
+            rewards.append([0.0] * 8 if fails else [0.0, 1.0] * 4)
+            truncated.append(8 if (step % 3 != 0 if fails else step % 2 == 0) else 0)
+            steps.append(step)
+    said = found(CUT, made_run(groups=made_groups(rewards, steps, truncated=truncated)))
+    inside, outside = said.evidence["truncated_fraction_all_fail"], said.evidence["truncated_fraction_elsewhere"]
+    least, most = said.evidence["truncated_fraction_all_fail_low"], said.evidence["truncated_fraction_elsewhere_high"]
+    assert isinstance(inside, float)
+    assert isinstance(outside, float)
+    assert isinstance(least, float)
+    assert isinstance(most, float)
+    assert outside < inside
+    assert least < most
+    assert said.severity is Severity.INFO
+    assert "no more frequent where all fail" in said.says
+
+
 def test_where_everything_is_cut_off_length_need_not_be_why() -> None:
     said = found(CUT, cut_run(0.4, 1.0, 1.0))
     assert said.severity is Severity.INFO

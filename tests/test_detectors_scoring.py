@@ -40,6 +40,12 @@ def test_rollouts_of_trl_without_a_reward_are_found() -> None:
     assert said.onset_step == 1
 
 
+def test_no_group_that_is_dead_for_it_is_not_spoken_of() -> None:
+    said = found(FAILED, failing([0.03] * 60, per_step=8))
+    assert said.evidence["unscored_groups"] == 0
+    assert "fewer than two rewards" not in said.says
+
+
 def test_errors_of_verifiers_are_found_and_six_groups_are_no_proof_of_much() -> None:
     groups = gp.read_groups(DATA / "verifiers" / "out", details=True)  # an evaluation: taken as one step here
     run = gp.RunLog(steps=np.unique(groups.step), metrics={}, format="made", source="made", groups=groups)
