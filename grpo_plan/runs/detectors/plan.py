@@ -9,7 +9,7 @@ from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_
 from grpo_plan.runs.expectation import Expected, ExpectedGroups
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
-from grpo_plan.runs.learning import learning_curve
+from grpo_plan.runs.learning import Learning, learning_curve
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.sequential import Onset, SequentialTest, above, onset
 
@@ -112,7 +112,7 @@ def _why(facts: Facts, planned: ExpectedGroups, tested: Tested) -> tuple[Severit
             "more groups than planned fail altogether" + (" from the start" if parts["fail"].from_start else ""),
             f"{COMPARE} Then plan again from a pilot of this policy.",
         )
-    if passing and curve.improving and not tested.from_start:
+    if passing and not tested.from_start and curve.learning in (Learning.IMPROVING, Learning.UNCLEAR):
         return (
             Severity.INFO,
             f"because prompts become easy; {curve.says}",
