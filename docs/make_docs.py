@@ -22,6 +22,7 @@ PAGES = (
     "README.md",
     "docs/choosing.md",
     "docs/diagnosis.md",
+    "docs/live.md",
     "docs/examples.md",
     "docs/json.md",
     "docs/design.md",

@@ -16,7 +16,7 @@ from grpo_plan.runs.expectation import ExpectedGroups
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Floats, Measured
 from grpo_plan.runs.series import share_over
-from grpo_plan.runs.shares import ROUNDING, groups_per_step, other_dead
+from grpo_plan.runs.shares import groups_per_step, other_dead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,8 @@ WINDOWS = 120  # ends of the moving window
 LEAST_WINDOW = 10
 GREEN, SILVER, PALE = "#009E73", "#c4c4c4", "#f2f2f2"
 HATCH = "////"
+UNSEEN = 0.002  # share that no line is drawn for: rounding of the log leaves such rests
+FEW_ROWS = 60  # up to so many, each is a marker that can be seen by itself
 FILTERED = " of kept groups"
 
 
@@ -55,7 +57,7 @@ def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
         at, shares = at[0] + np.array([-half, half]), np.repeat(shares.mean(axis=1, keepdims=True), 2, axis=1)
     base = np.zeros(at.size)
     for (label, colour, hatch, _), share in zip(layers, shares, strict=True):
-        if np.all(share <= ROUNDING):
+        if np.all(share <= UNSEEN):
             continue
         top = base + share
         edge = GREY if hatch else colour
@@ -65,6 +67,7 @@ def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
         base = top
     axes.set_xlim(at[0], at[-1])
     axes.set_ylim(0.0, 1.0)
+    _one_step(axes, dead)
     axes.set_xlabel("training step")
     axes.set_ylabel(f"share of groups{FILTERED if dead.stage is Stage.AFTER else ''}")
     handles, labels = axes.get_legend_handles_labels()
@@ -206,25 +209,43 @@ def _facts(run: Any) -> Facts:
     raise DomainError(f"run must be a diagnosis or its facts; got {type(run).__name__}. Take diagnose(read_run(...)).")
 
 
+def _one_step(axes: Axes, series: Measured) -> None:
+    """A log of one row has one step, and no axis between fractions of steps."""
+    if series.steps[0] == series.steps[-1]:
+        step = float(series.steps[0])
+        half = max(0.5, 2.0 * float(np.spacing(step)))
+        axes.set_xlim(step - half, step + half)
+        axes.set_xticks([step], [f"{series.steps[0]:,}"])
+
+
 def _draw_rows(axes: Axes, x: Floats, low: Floats, high: Floats, *, exact: bool) -> None:
-    """Each row: a point, or its range."""
+    """Each row: a point, or its range between two lines."""
+    rows = "the row" if x.size == 1 else "rows"
+    size = 7.0 if x.size == 1 else 4.5 if x.size <= FEW_ROWS else 2.5
     if exact:
-        axes.plot(x, low, ".", color=GREY, markersize=2.5, alpha=0.6, label="rows")
-    elif x.size == 1:
-        axes.vlines(x, low, high, color=GREY, linewidth=2.0, alpha=0.6, label="rows: range")
-    else:
-        axes.fill_between(x, low, high, step="mid", color=GREY, alpha=0.35, linewidth=0, label="rows: range")
+        axes.plot(x, low, ".", color=GREY, markersize=size + 1.0, alpha=0.75, label=rows, zorder=3)
+    elif x.size <= FEW_ROWS:
+        axes.vlines(x, low, high, color=GREY, linewidth=2.0, alpha=0.6, label=f"{rows}: range")
+    else:  # at most so many ranges side by side that they can be told apart
+        at, floor, ceiling = (_binned(v, np.ones(x.size), x.size) for v in (x, low, high))
+        axes.vlines(at, floor, ceiling, color=GREY, linewidth=0.8, alpha=0.55, label="rows: mean range")
 
 
 def _draw_moving(axes: Axes, series: Measured, level: float, scaled: Callable[[Floats], Floats]) -> None:
-    """Mean of a moving window with its limits; limits alone where a share is only bounded."""
+    """Mean of a moving window with its limits; limits alone, as two lines, where a share is only bounded."""
     ends, value, low, high, size = _moving(series, level)
     limits = f"{100 * level:.6g}% limits"
     of = "1 row" if size == 1 else f"{size} rows"
-    label = None if series.exact else f"{limits} over {of}"
-    axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=0.25, linewidth=0, label=label)
-    if series.exact:
+    if series.steps[0] == series.steps[-1]:
+        here, bottom, top = ends[:1], scaled(low[:1]), scaled(high[:1])
+        axes.vlines(here, np.minimum(bottom, top), np.maximum(bottom, top), color=BLUE, linewidth=1.6, label=limits)
+    elif series.exact:
+        axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=0.25, linewidth=0)
         axes.plot(ends, scaled(value), color=BLUE, linewidth=1.6, label=f"mean of {of}, {limits}")
+    else:
+        axes.plot(ends, scaled(low), color=BLUE, linewidth=1.6, label=f"{limits} over {of}")
+        axes.plot(ends, scaled(high), color=BLUE, linewidth=1.6)
+    _one_step(axes, series)
 
 
 def _moving(series: Measured, level: float) -> tuple[Floats, Floats, Floats, Floats, int]:

@@ -27,6 +27,7 @@ SAME_SHARE = 1e-6
 SAME_NUMBER = 1e-5  # relative: metrics are averages in single precision
 SHARES = frozenset(("dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction"))
 ENDS = ("all_pass_fraction", "all_fail_fraction")
+OTHERWISE = "says otherwise"  # of a metric that the rollouts contradict
 
 
 def _no_steps() -> NDArray[np.int64]:
@@ -123,7 +124,7 @@ class RunLog:
         if off.any():
             first = int(np.argmax(off))
             words.append(
-                f"{', '.join(logged.metrics)} says otherwise at {int(off.sum()):,} of {int(both.sum()):,} steps, first "
+                f"{', '.join(logged.metrics)} {OTHERWISE} at {int(off.sum()):,} of {int(both.sum()):,} steps, first "
                 f"{logged.values[first]:.3g} against {values[first]:.3g} counted at step {self.steps[first]:,}."
             )
         merged = np.where(np.isfinite(values), values, logged.values)

@@ -98,9 +98,7 @@ def test_dumps_of_survivors_are_told() -> None:
     assert "the dump of rollouts holds only groups that were kept" in said.says
 
 
-@pytest.mark.parametrize(
-    "name", ["trl/binary", "trl/none2", "trl/gap", "tinker/run", "prime_rl/v0.8", "verifiers/out", "slime"]
-)
+@pytest.mark.parametrize("name", ["trl/binary", "trl/none2", "trl/gap", "tinker/run", "prime_rl/v0.8", "slime"])
 def test_unfiltered_runs_have_no_misleading_metric(name: str) -> None:
     run = gp.read_run(DATA / name)
     clear(FILTERED, run)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,19 @@ import numpy as np
 import pytest
 
 from grpo_plan.cli.diagnose_json import diagnosis_json
+from grpo_plan.cli.diagnose_numbers import waste_text
 from grpo_plan.cli.diagnose_page import diagnosis_page
-from grpo_plan.cli.diagnose_strip import HEIGHT, WIDTH, legend, strip
-from grpo_plan.cli.page import page_markdown, page_text
+from grpo_plan.cli.diagnose_strip import HEIGHT, WIDTH, legend, strip, surely_above
+from grpo_plan.cli.page import Grid, page_markdown, page_text
+from grpo_plan.group_log import GroupLog
 from grpo_plan.quantities import Stage
 from grpo_plan.readers import read_run
+from grpo_plan.run_log import RunLog
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Clear, Finding, Remedy, Severity, Skipped, Waste
 from grpo_plan.runs.measured import Measured
+from grpo_plan.runs.series import share_over
 from grpo_plan.runs.settings import DiagnosisSettings
 from tests.conftest import ROOT
 from tests.runs import composed, plan_body
@@ -36,7 +40,7 @@ BODY = {
 FINDING = {
     "id", "severity", "says", "onset_step", "evidence", "cost", "remedy", "remedies", "reference"
 }  # fmt: skip
-PART = {"value", "low", "high", "rows", "groups", "groups_known", "from", "stage", "reason"}
+PART = {"value", "low", "high", "seen_low", "seen_high", "rows", "groups", "groups_known", "from", "stage", "reason"}
 
 
 def trl_log(
@@ -74,6 +78,15 @@ def plan_file(path: str = "plan.json", **given: Any) -> str:
     return path
 
 
+def group_log(dead: list[bool]) -> GroupLog:
+    """Groups of four rollouts of step 1: dead ones all fail, others pass once."""
+    n, top = len(dead), np.where(dead, 0.0, 1.0)
+    return GroupLog(
+        step=np.full(n, 1), prompt_id=np.array([f"p{i}" for i in range(n)], dtype=object), rollouts=np.full(n, 4),
+        scored=np.full(n, 4), reward_min=np.zeros(n), reward_max=top, reward_mean=top / 4,
+    )  # fmt: skip
+
+
 def starved(path: str = "starved.jsonl") -> str:
     """A run that learns nothing: 9 of 10 groups all fail, for ever."""
     tinker_log(path, np.random.default_rng(7).binomial(64, 0.9, 60) / 64, np.full(60, 0.0))
@@ -85,7 +98,7 @@ def starved(path: str = "starved.jsonl") -> str:
 
 def test_the_page_says_the_verdict_first(run: Run) -> None:  # noqa: F811
     trl_log("log.jsonl", np.tile([0.25, 0.5], 30))
-    answer = run("diagnose", "log.jsonl")
+    answer = run("diagnose", "log.jsonl", "--details")
     assert answer.code == 0
     assert answer.err == ""
     lines = answer.out.splitlines()
@@ -147,7 +160,10 @@ def test_bounded_shares_show_limits_alone(run: Run) -> None:  # noqa: F811
     trl_log("log.jsonl", np.tile([0.5, 0.25], 20), np.tile(np.arange(12, 22) / 32, 4))
     out = run("diagnose", "log.jsonl", "--group-size", 4, "--prompts-per-step", 8).out
     row = next(line for line in out.splitlines() if line.startswith("    all-pass"))
-    assert row.split()[1] == "in"
+    name, low, to, high, *limits = row.split()
+    assert (name, to) == ("all-pass", "to")  # what the log bounds the groups seen to, then the limits
+    assert float(limits[0].strip("[],")) < float(low) < float(high) < float(limits[1].strip("[],"))
+    assert "a to b: what the log bounds the groups seen to; [a, b]: 95% limits" in " ".join(out.split())
     body = document(run("diagnose", "log.jsonl", "--group-size", 4, "--prompts-per-step", 8, "--json"))
     late = body["composition"][-1]
     assert late["all_pass"]["value"] is None
@@ -159,6 +175,71 @@ def test_short_logs_show_all_rows_beside_the_late_ones(run: Run) -> None:  # noq
     assert [w["window"] for w in document(run("diagnose", "log.jsonl", "--json"))["composition"]] == ["all", "late"]
     trl_log("log.jsonl", np.full(5, 0.5))
     assert [w["window"] for w in document(run("diagnose", "log.jsonl", "--json"))["composition"]] == ["all"]
+
+
+def test_the_short_page_is_short_and_details_say_the_rest(run: Run) -> None:  # noqa: F811
+    trl_log("log.jsonl", np.tile([0.5, 0.625], 30), np.linspace(0.2, 0.6, 60))
+    common = ["diagnose", "log.jsonl", "--group-size", 8, "--prompts-per-step", 32]
+    short, long = run(*common).out, run(*common, "--details").out
+    assert "Findings: 1 for information" in short
+    assert len(short.splitlines()) < 60 < len(long.splitlines())
+    assert max(map(len, short.splitlines())) <= 80
+    for part in ("How the log was read", "In numbers", "  Source   ", "Checked and clear"):
+        assert part in long
+        assert part not in short
+    body = document(run(*common, "--json"))
+    said = " ".join(short.split())
+    for found in (*body["clear"], *body["skipped"], *body["findings"]):
+        assert found["id"] in said  # none is lost
+    assert "give --plan FILE for DEAD_ABOVE_PLAN" in said
+    assert "--details" in short.splitlines()[-1]
+    first, second, third = [r["action"] for f in body["findings"] for r in f["remedies"]][:3]
+    assert first in said
+    assert second in said
+    assert third not in said
+    assert third in " ".join(long.split())
+    assert document(run(*common, "--json", "--details")) == body
+
+
+def test_a_metric_that_the_rollouts_contradict_is_said_beside_the_verdict(run: Run) -> None:  # noqa: F811
+    groups = group_log(dead=[True, True, False, False])
+    log = RunLog(
+        steps=np.array([1]), metrics={"frac_reward_zero_std": np.array([0.75]), "reward": np.array([0.5])},
+        format="trl", source="log", tool="trl", groups=groups, config={"logging_steps": 1},
+    )  # fmt: skip
+    page = diagnosis_page(diagnose(log), details=False)
+    said = " ".join(page_text(page[:2]).split())
+    assert "But frac_reward_zero_std says otherwise at 1 of 1 steps, first 0.75 against 0.5 counted at step 1." in said
+    assert "The rollouts are believed." in said
+    assert "4 groups." in page_text(page)
+
+
+def test_kinds_of_another_source_than_dead_groups_are_said_not_to_add_up(run: Run) -> None:  # noqa: F811
+    out = run("diagnose", ROOT / "tests" / "data" / "trl" / "gap").out
+    assert "These do not add up to the dead fraction: all-pass and all-fail are counted" in " ".join(out.split())
+
+
+def test_costs_are_of_the_steps_logged() -> None:
+    low = Waste(
+        rollouts=None, rollouts_low=5.0, rollouts_high=None, gpu_hours=None, usd=None, steps=3,
+        missing={"rollouts": "the groups of a step: give --prompts-per-step", "gpu_hours": "give --gpus"},
+    )  # fmt: skip
+    assert waste_text(low, 3).startswith("at least 5 rollouts in dead groups in all 3 steps logged. Rollouts beyond")
+    assert "in 3 of the 9 steps logged" in waste_text(low, 9)
+    both = replace(low, rollouts_high=9.0)
+    assert waste_text(both, 3).startswith("5 to 9 rollouts (the log does not tell the number) in dead groups in all 3")
+    assert "ollouts not known" not in waste_text(both, 3)
+
+
+def test_a_table_too_wide_goes_on_below_and_markdown_keeps_blanks() -> None:
+    grid = Grid(["a", "b", "c", "d"], [["  x", "1" * 30, "2" * 30, "3" * 30]])
+    lines = page_text([grid]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split() for line in lines] == [["a", "b", "c"], ["x", "1" * 30, "2" * 30], ["a", "d"], ["x", "3" * 30]]
+    assert f"| &nbsp;&nbsp;x | {'1' * 30} |" in page_markdown([grid], "T")
+    fits = Grid(["a", "b"], [["x" * 20, "1" * 56]])
+    assert [len(line) for line in page_text([fits]).splitlines()][1] == 80
+    assert len(page_text([fits]).splitlines()) == 2
 
 
 # --- JSON --------------------------------------------------------------------------------------------------------
@@ -219,7 +300,11 @@ def test_the_page_and_json_of_every_kind_of_part() -> None:
     text = page_text(diagnosis_page(whole))
     assert "Findings: 2 warnings, 1 for information" in text
     assert "WARNING  B, since step 1,200" in text
-    assert "  Cost     10 to 20 rollouts, up to 1.5 GPU-hours in dead groups over 1 step." in text
+    assert (
+        "Cost 10 to 20 rollouts (the log does not tell the number), up to 1.5 GPU-hours in dead groups in 1 of the 20 "
+        "steps logged."
+    ) in " ".join(text.split())
+    assert text.count("Cost  ") == 1  # the other finding costs the same
     assert "USD not known: the price: give --usd-per-gpu-hour." in " ".join(text.split())
     assert "  Evidence n not known; yes yes; w word" in text
     assert text.count("Do this") == 1
@@ -363,8 +448,8 @@ def test_pass_threshold_and_reward_of_rollouts(run: Run) -> None:  # noqa: F811
     judged = document(run("diagnose", folder, "--pass-threshold", 1, "--json"))["composition"][-1]
     assert judged["all_fail"]["value"] is not None
     wrong = run("diagnose", folder, "--reward", "no_such_reward")
-    assert wrong.code in (0, 1)
-    assert "no_such_reward" in wrong.out + wrong.err
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "no_such_reward" in wrong.err
 
 
 def test_malformed_lines_are_refused_or_counted(run: Run) -> None:  # noqa: F811
@@ -376,18 +461,19 @@ def test_malformed_lines_are_refused_or_counted(run: Run) -> None:  # noqa: F811
     body = document(run("diagnose", "log.jsonl", "--skip-malformed", "--json"))
     assert sum(body["run"]["dropped"].values()) == 1
     assert document(run("diagnose", "log.jsonl", "--skip-bad", 1, "--json"))["run"]["dropped"] == body["run"]["dropped"]
-    assert "Left out: " in run("diagnose", "log.jsonl", "--skip-malformed").out
+    assert "\nLeft out malformed" in run("diagnose", "log.jsonl", "--skip-malformed").out
+    assert "Left out: malformed" in run("diagnose", "log.jsonl", "--skip-malformed", "--details").out
 
 
 def test_unknown_metrics_are_named(run: Run) -> None:  # noqa: F811
     trl_log("log.jsonl", np.full(30, 0.25), more={f"my/metric_{i}": 1.0 for i in range(15)})
     assert len(document(run("diagnose", "log.jsonl", "--json"))["run"]["unknown_keys"]) == 15
-    assert "my/metric_11 and 3 more." in " ".join(run("diagnose", "log.jsonl").out.split())
+    assert "my/metric_11 and 3 more." in " ".join(run("diagnose", "log.jsonl", "--details").out.split())
 
 
 def test_other_group_sizes(run: Run) -> None:  # noqa: F811
     trl_log("log.jsonl", np.tile([0.5, 0.53125], 30), np.tile(np.arange(80, 90) / 256, 6))
-    common = ["diagnose", "log.jsonl", "--group-size", 8, "--prompts-per-step", 32, "--what-if", "32,8,2"]
+    common = ["diagnose", "log.jsonl", "--group-size", 8, "--prompts-per-step", 32, "--what-if", "32,2"]
     found = document(run(*common, "--json"))["what_if"]
     assert [row["group_size"] for row in found["rows"]] == [2, 8, 32]
     values = [row["dead"]["value"] for row in found["rows"]]
@@ -397,9 +483,12 @@ def test_other_group_sizes(run: Run) -> None:  # noqa: F811
     out = run(*common).out
     assert "At other group sizes, with the pass rates of now" in out
     assert "256 rollouts a step" in out
-    row = next(line.split() for line in out.splitlines() if line.lstrip().startswith("32 "))
+    assert max(map(len, out.splitlines())) <= 80
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("  8 (now)")] == [["8", "(now)"]] * 2
+    row = [line.split() for line in out.splitlines() if line.lstrip().startswith("32 ")][1]
     live = 256 / 32 * (1 - values[-1])  # 8 prompts of 32 rollouts
-    assert float(row[10]) == pytest.approx(live, abs=0.051)
+    assert row[1] == "8.0"
+    assert float(row[2]) == pytest.approx(live, abs=0.051)
     unknown = document(run("diagnose", "log.jsonl", "--what-if", 4, "--json"))["what_if"]
     assert unknown["rows"] == []
     assert "--group-size" in unknown["reason"]
@@ -415,6 +504,8 @@ def test_forecasts(run: Run) -> None:  # noqa: F811
     assert dead["status"] in ("WITHIN", "CANNOT_TELL")
     assert dead["horizon_steps"] == 59
     assert dead["crossing_low"] > 59
+    assert all(isinstance(b["step"], int) for b in dead["band"])
+    assert isinstance(dead["crossing_low"], int)
     assert passes["status"] == "ALREADY_BEYOND"
     assert all(b["low"] <= b["mid"] <= b["high"] for b in dead["band"])
     short = document(run(*common, "--horizon", 2, "--json"))["forecast"][0]
@@ -610,7 +701,7 @@ def series(values: Any, low: Any = None, high: Any = None, groups: int = 8) -> M
 @pytest.mark.parametrize("unicode", [True, False])
 def test_the_chart_fits_and_is_ascii_where_asked(rows: int, unicode: bool) -> None:
     found = strip(series(np.linspace(0, 1, rows)), Expected(value=0.5, low=0.4, high=0.6, level=0.95), unicode=unicode)
-    assert max(map(len, found)) <= WIDTH + 8
+    assert max(map(len, found)) <= WIDTH + 12
     assert len(found) >= HEIGHT + 1
     if not unicode:
         "\n".join(found).encode("ascii")
@@ -624,9 +715,26 @@ def test_the_chart_is_the_data() -> None:
     assert columns[1] == [" ", " ", " ", "·", "█"]
     assert columns[2] == [" ", " ", "▄", "█", "█"]
     assert columns[3] == ["█"] * 5
-    assert found[HEIGHT] == "       ▲▲"  # above the plan's upper limit
-    inside = strip(series([0.3, 0.36]), Expected(value=0.3, low=0.25, high=0.35, level=0.95))
-    assert inside[HEIGHT] == "      ▲"
+    assert found[3] == "    |··██ · plan"  # also where bars cover it
+    assert [line.endswith("plan") for line in found] == [False, False, False, True, False, False]
+
+
+def test_marks_are_of_means_surely_above_the_plan_not_of_rows() -> None:
+    plan = Expected(value=0.45, low=0.4, high=0.5, level=0.95)
+    dead = np.random.default_rng(2).binomial(8, 0.45, 60) / 8
+    assert (dead > plan.high).sum() > 10  # a run in line, many rows of which lie above by chance
+    assert "▲" not in "".join(strip(series(dead), plan))
+    assert "nowhere is the mean of 10 rows surely above it" in legend(series(dead), plan)
+    risen = np.r_[np.full(30, 0.25), np.full(30, 0.75)]
+    marks = strip(series(risen), plan)[HEIGHT][5:]
+    assert set(marks[:30]) == {" "}
+    assert marks[39:] == "▲" * 21
+    at = surely_above(series(risen), 0.5, 0.95)
+    share = [share_over(risen[i - 9 : i + 1], 8, level=0.95).low for i in range(9, 60)]
+    assert at[9:].tolist() == [low > 0.5 for low in share]
+    assert not at[:9].any()
+    short = strip(series(np.full(4, 0.9)), plan)  # looked at as a whole
+    assert short[HEIGHT] == "        ▲"
 
 
 def test_the_chart_shades_what_may_be() -> None:

@@ -235,3 +235,20 @@ def test_bad_input_is_one_line(change: dict[str, object], words: str) -> None:
     arguments: dict[str, object] = {"steps": range(9), "values": [0.5] * 9, "limit": 0.6, **change}
     with pytest.raises(DomainError, match=words):
         forecast(arguments.pop("steps"), arguments.pop("values"), arguments.pop("limit"), **arguments)  # type: ignore[arg-type]
+
+
+def test_crossings_are_whole_steps_and_do_not_move_with_the_horizon() -> None:
+    steps = np.arange(0, 400, 9)
+    values = np.clip(0.3 + 0.001 * steps + np.random.default_rng(0).normal(0.0, 0.02, steps.size), 0.0, 1.0)
+    found = [forecast(steps, values, 0.8, groups=64, horizon_steps=h) for h in (300, 400, 401, 406)]
+    assert len({(f.crossing_low, f.crossing, f.crossing_high) for f in found}) == 1
+    ahead = found[0]
+    assert ahead.crossing is not None
+    assert float(ahead.crossing).is_integer()
+    assert (ahead.steps % 1.0 == 0.0).all()
+    assert ahead.steps[-1] == steps[-1] + 300
+    until = forecast(steps, values, 0.8, groups=64, horizon_steps=ahead.crossing - steps[-1])
+    before = forecast(steps, values, 0.8, groups=64, horizon_steps=ahead.crossing - steps[-1] - 1)
+    assert until.chance is not None
+    assert before.chance is not None
+    assert before.chance < 0.5 <= until.chance

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from figures.scenarios import HEALTHY, SCENARIOS, plan_of, run_log
 from grpo_plan.errors import DomainError, PlanFormatError
 from grpo_plan.run_log import RunLog
-from grpo_plan.runs.alerts import Alert, AlertBook, News
+from grpo_plan.runs.alerts import Alert, AlertBook, News, rests_on_flatness
 from grpo_plan.runs.collected import Columns
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose
 from grpo_plan.runs.facts import Facts
@@ -284,6 +284,29 @@ def test_a_log_that_was_there_is_one_look_and_settings_need_no_wait() -> None:
     assert told(AlertBook(), [(20, WARN)]) == [(20, "warning", "raised")]
     assert told(AlertBook(), [(19, WARN), (20, WARN)]) == []
     assert told(AlertBook(), [(2, WARN)], "BATCH_SCALED_METRIC") == [(2, "warning", "raised")]
+
+
+def test_a_warning_that_rests_on_a_flat_reward_waits_for_row_150() -> None:
+    looks = [(rows, WARN) for rows in range(1, 200)]
+    assert told(AlertBook(), looks, "DEGENERATE_GROUPS") == [(11, "info", "raised"), (180, "warning", "graver")]
+    critical = [(rows, CRIT) for rows in range(1, 200)]
+    assert told(AlertBook(), critical, "DEGENERATE_GROUPS") == [(11, "critical", "raised")]
+    assert told(AlertBook(), [(60, WARN)], "DEGENERATE_GROUPS") == [(60, "warning", "raised")]
+
+
+@pytest.mark.parametrize(
+    ("fail", "passes", "waits"),
+    [((0.3, 0.3), (0.2, 0.6), True), ((0.3, 0.7), (0.2, 0.2), False), ((0.3, 0.3), (0.6, 0.6), False)],
+)
+def test_more_dead_than_planned_waits_only_where_learning_may_explain_it(
+    fail: tuple[float, float], passes: tuple[float, float], waits: bool
+) -> None:
+    rows = np.arange(60)
+    run = composed(np.where(rows < 30, *fail), np.where(rows < 30, *passes), reward=np.full(60, 0.5))
+    found = diagnose(run, expectation()).finding("DEAD_ABOVE_PLAN")
+    assert found is not None
+    assert found.severity is WARN
+    assert rests_on_flatness(found, Facts(run, expectation=expectation())) is waits
 
 
 def test_alerts_go_on_from_their_state_at_any_row() -> None:

@@ -175,3 +175,35 @@ def test_something_else_is_refused() -> None:
 def test_a_picture_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(DomainError, match="cannot be written"):
         draw_run(composed_run(), tmp_path / "no" / "a.png")
+
+
+def test_one_row_is_a_marker_with_limits_over_its_own_step() -> None:
+    run = diagnose(
+        run_of("trl", {"dead": np.array([0.5]), "reward": np.array([0.4])}),
+        settings=DiagnosisSettings(group_size=8, prompts_per_step=32),
+    )
+    for draw in DRAWS:
+        ax = draw(run)
+        assert [text.get_text() for text in ax.get_xticklabels()] == ["1"]
+    ax = plot_dead_against_plan(run)
+    assert labels(ax) == ["the row", "95% limits"]
+    assert next(line for line in ax.get_lines() if line.get_label() == "the row").get_markersize() > 5
+
+
+def test_bounded_rows_are_strokes_between_two_lines_of_limits() -> None:
+    rows = 200
+    run = diagnose(
+        run_of("trl", {"dead": np.zeros(rows), "num_gen_batches": np.full(rows, 3.0), "reward": np.full(rows, 0.5)}),
+        settings=DiagnosisSettings(group_size=8, prompts_per_step=8),
+    )
+    dead = run.facts.dead
+    assert isinstance(dead, Measured)
+    assert not dead.exact
+    ax = plot_dead_against_plan(run)
+    assert labels(ax) == ["rows: mean range", "95% limits over 20 rows"]
+    assert not areas(ax)
+
+
+def test_a_layer_that_rounding_left_is_not_in_the_legend() -> None:
+    ax = plot_composition(diagnose(composed(np.full(20, 0.25), np.full(20, 0.2501))))
+    assert "dead otherwise" not in labels(ax)

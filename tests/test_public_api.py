@@ -165,7 +165,7 @@ RECORDS = {
     "Diagnosis": "verdict findings skipped clear facts",
     "Finding": "id severity says onset_step evidence remedy reference waste remedies",
     "Remedy": "action expected price numbers",
-    "Waste": "rollouts rollouts_low rollouts_high gpu_hours usd steps missing",
+    "Waste": "rollouts rollouts_low rollouts_high gpu_hours usd steps missing beyond",
     "Expectation": "group_size by_group_size mean_pass_rate source",
     "DiagnosisSettings": "group_size prompts_per_step dead_threshold sustain_rows late_share late_rows false_alarm level gpus usd_per_gpu_hour kl_coefficient max_generation_batches",
     "Recovered": "group_size known groups level beta status inflation misfit",

@@ -135,3 +135,23 @@ def test_limits_hold_the_truth_as_often_as_they_say(groups: int) -> None:
         assert dead.high is not None
         missed += not dead.low <= truth[-10:].mean() <= dead.high
     assert missed <= 400 * 0.05 + 2.3 * np.sqrt(400 * 0.05 * 0.95)
+
+
+def test_what_is_seen_lies_within_its_limits_and_is_the_value_where_told() -> None:
+    dead, mean = np.tile([0.5, 0.25], 20), np.tile(np.arange(12, 22) / 32, 4)
+    bounded = shares(run_of("trl", {"dead": dead, "reward": mean}), group_size=4, prompts_per_step=8)
+    told = shares(composed(np.full(20, 0.25), np.full(20, 0.25)), prompts_per_step=16)
+    for window in (*bounded, *told):
+        for name in PARTS:
+            part = getattr(window, name)
+            if not part.known:
+                continue
+            assert part.low <= part.seen_low <= part.seen_high <= part.high
+            assert (part.value is None) == (part.seen_high - part.seen_low > 1e-6)
+            assert part.value is None or part.value == pytest.approx(part.seen_low)
+    last = bounded[-1]
+    assert last.all_pass.value is None
+    assert last.dead.seen_high is not None
+    assert last.mixed.seen_high is not None
+    assert last.mixed.seen_low == pytest.approx(1.0 - last.dead.seen_high)
+    assert last.mixed_groups.seen_high == pytest.approx(8.0 * last.mixed.seen_high)

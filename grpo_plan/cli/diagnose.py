@@ -64,6 +64,10 @@ def diagnose(
             help="When the dead share passes this; or all-pass=LIMIT, all-fail=LIMIT. May be repeated.",
         ),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Say everything: what each check saw or lacks, all remedies, sources."),
+    ] = False,
     horizon: Annotated[int | None, count_option("Steps to look ahead. Default: as many as the log has.")] = None,
     format: str = "text",
     json: JsonOption = False,
@@ -94,6 +98,7 @@ def diagnose(
         sizes=sizes,
         difficulty=ask_what_if(facts, sizes),
         ahead=look_ahead(facts, limits, None if horizon is None else as_count(horizon, "horizon")),
+        details=details,
     )
     kind = "json" if json else format
     if target is None:
@@ -136,6 +141,7 @@ class Answer:
     sizes: list[int]
     difficulty: Difficulty | Undetermined | None
     ahead: list[Ahead]
+    details: bool = False
 
     def page(self, *, unicode: bool) -> list[Part]:
         """As a page."""
@@ -143,7 +149,7 @@ class Answer:
         from grpo_plan.cli.diagnose_page import diagnosis_page
 
         extra = [*what_if_parts(self.diagnosis.facts, self.difficulty, self.sizes), *ahead_parts(self.ahead)]
-        return diagnosis_page(self.diagnosis, extra=extra, unicode=unicode)
+        return diagnosis_page(self.diagnosis, extra=extra, unicode=unicode, details=self.details)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -152,7 +158,7 @@ class Answer:
 
         return {
             **diagnosis_json(self.diagnosis),
-            "what_if": what_if_json(self.difficulty, self.sizes),
+            "what_if": what_if_json(self.difficulty, self.sizes, self.diagnosis.facts.group_size),
             "forecast": ahead_json(self.ahead),
         }
 

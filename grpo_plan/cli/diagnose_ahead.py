@@ -8,7 +8,7 @@ from typing import Any
 
 from grpo_plan.cli.common import percent
 from grpo_plan.cli.diagnose_numbers import expected_cell, finite
-from grpo_plan.cli.numbers import chance
+from grpo_plan.cli.numbers import chance, few
 from grpo_plan.cli.page import Bullet, Grid, Heading, Paragraph, Part
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.difficulty import Difficulty, Undetermined, difficulty_of
@@ -123,18 +123,24 @@ def _ahead_json(answer: Ahead) -> dict[str, Any]:
     return body | {
         "status": found.status.name,
         "sentence": found.status.sentence,
-        "horizon_steps": found.horizon_steps,
+        "horizon_steps": _whole(found.horizon_steps),
         "level": found.level,
         "rows": found.rows,
         "chance": finite(found.chance),
-        "crossing_step": finite(found.crossing),
-        "crossing_low": finite(found.crossing_low),
-        "crossing_high": finite(found.crossing_high),
+        "crossing_step": _whole(found.crossing),
+        "crossing_low": _whole(found.crossing_low),
+        "crossing_high": _whole(found.crossing_high),
         "band": [
-            {"step": float(s), "mid": float(m), "low": float(a), "high": float(b)}
+            {"step": _whole(float(s)), "mid": float(m), "low": float(a), "high": float(b)}
             for s, m, a, b in zip(found.steps, found.mid, found.low, found.high, strict=True)
         ],
     }
+
+
+def _whole(step: float | None) -> float | int | None:
+    """A step for JSON, without decimals where it has none."""
+    known = finite(step)
+    return int(known) if known is not None and known.is_integer() else known
 
 
 def what_if(facts: Facts, sizes: Sequence[int]) -> Difficulty | Undetermined | None:
@@ -151,29 +157,40 @@ def what_if_parts(facts: Facts, found: Difficulty | Undetermined | None, sizes: 
         return [*parts, Paragraph(f"Cannot be told. {found.reason}")]
     size, prompts = facts.group_size, facts.prompts_per_step
     budget = None if size is None or prompts is None else size * prompts
-    rows = []
-    for g in sizes:
+    shares, live = [], []
+    for g in with_present(sizes, size):
         at = found.at(g)
-        row = [f"{g:,}", expected_cell(at.dead), expected_cell(at.all_pass), expected_cell(at.all_fail)]
-        rows.append(row if budget is None else [*row, _mixed(at.dead, budget / g)])
-    columns = ["G", "dead", "all-pass", "all-fail", *([] if budget is None else ["mixed a step"])]
-    parts.append(Grid(columns, rows, frozenset({0})))
+        name = f"{g:,}{' (now)' if g == size else ''}"
+        shares.append([name, expected_cell(at.dead), expected_cell(at.all_pass), expected_cell(at.all_fail)])
+        if budget is not None:
+            live.append([name, few(budget / g), _mixed(at.dead, budget / g)])
+    parts.append(Grid(["G", "dead", "all-pass", "all-fail"], shares))
     parts.append(Paragraph(found.rests_on))
     if budget is not None:
-        parts.append(
-            Paragraph(f"Mixed a step: at the same {budget:,} rollouts a step, fewer prompts where G is larger.")
-        )
+        parts.append(Paragraph(f"Of the same {budget:,} rollouts a step, fewer prompts where G is larger:"))
+        parts.append(Grid(["G", "prompts a step", "mixed groups of them"], live))
     return parts
+
+
+def with_present(sizes: Sequence[int], present: int | None) -> list[int]:
+    """Group sizes asked for and that of the run, to compare with.
+
+    >>> with_present([4, 16], 8), with_present([4], None)
+    ([4, 8, 16], [4])
+    """
+    return sorted({*sizes, *([] if present is None else [present])})
 
 
 def _mixed(dead: Expected, prompts: float) -> str:
     low, high = prompts * (1.0 - dead.high), prompts * (1.0 - dead.low)
-    value = "in" if dead.value is None else f"{prompts * (1.0 - dead.value):,.1f}"
-    return f"{value} [{low:,.1f}, {high:,.1f}]"
+    value = "in" if dead.value is None else few(prompts * (1.0 - dead.value))
+    return f"{value} [{few(low)}, {few(high)}]"
 
 
-def what_if_json(found: Difficulty | Undetermined | None, sizes: Sequence[int]) -> dict[str, Any] | None:
-    """As JSON."""
+def what_if_json(
+    found: Difficulty | Undetermined | None, sizes: Sequence[int], present: int | None = None
+) -> dict[str, Any] | None:
+    """As JSON; the group size of the run stands among those asked for."""
     if found is None:
         return None
     if isinstance(found, Undetermined):
@@ -191,6 +208,6 @@ def what_if_json(found: Difficulty | Undetermined | None, sizes: Sequence[int]) 
                 },
                 "says": at.says,
             }
-            for g, at in ((g, found.at(g)) for g in sizes)
+            for g, at in ((g, found.at(g)) for g in with_present(sizes, present))
         ],
     }

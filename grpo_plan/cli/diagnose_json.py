@@ -50,6 +50,7 @@ def _cost(waste: Waste) -> dict[str, Any]:
         "gpu_hours": finite(waste.gpu_hours),
         "usd": finite(waste.usd),
         "steps": waste.steps,
+        "beyond_share": finite(waste.beyond),
         "missing": dict(waste.missing),
     }
 
@@ -110,6 +111,8 @@ def _part(part: Part) -> dict[str, Any]:
         "value": finite(part.value),
         "low": finite(part.low),
         "high": finite(part.high),
+        "seen_low": finite(part.seen_low),
+        "seen_high": finite(part.seen_high),
         "rows": part.rows,
         "groups": part.groups if part.known else None,
         "groups_known": part.groups_known if part.known else None,

@@ -12,7 +12,7 @@ from grpo_plan.runs.shares import Part
 
 UNKNOWN = "not known"
 LIMITS = ("low", "high")
-AMOUNTS = {"gpu_hours": "GPU-hours", "usd": "USD", "rollouts": "rollouts"}
+AMOUNTS = {"more": "rollouts beyond these", "gpu_hours": "GPU-hours", "usd": "USD", "rollouts": "rollouts"}
 Value = float | int | str | bool | None
 
 
@@ -74,13 +74,15 @@ def _with_limits(numbers: Mapping[str, Value], stem: str, low: str, high: str) -
 
 
 def share_cell(part: Part) -> str:
-    """A share with its limits; limits alone where it is only bounded.
+    """A share with its limits; where the log only bounds what was seen, these bounds stand before the limits.
 
-    >>> share_cell(Part(value=0.5, low=0.45, high=0.55)), share_cell(Part(value=None, low=0.2, high=0.4))
-    ('0.500 [0.450, 0.550]', 'in [0.200, 0.400]')
-    >>> share_cell(Part(value=None, low=None, high=None))
-    'not known'
+    >>> share_cell(Part(value=0.5, low=0.45, high=0.55)), share_cell(Part(value=None, low=None, high=None))
+    ('0.500 [0.450, 0.550]', 'not known')
+    >>> share_cell(Part(value=None, low=0.2, high=0.4, seen_low=0.25, seen_high=0.35))
+    '0.25 to 0.35 [0.200, 0.400]'
     """
+    if part.value is None and part.known and part.seen_low is not None and part.seen_high is not None:
+        return f"{part.seen_low:.2f} to {part.seen_high:.2f} [{part.low:.3f}, {part.high:.3f}]"
     return _cell(part.value, part.low, part.high)
 
 
@@ -103,31 +105,56 @@ def count_cell(part: Part) -> str:
     """
     if part.low is None or part.high is None:
         return UNKNOWN
-    return f"{'in' if part.value is None else f'{part.value:,.1f}'} [{part.low:,.1f}, {part.high:,.1f}]"
+    if part.value is not None:
+        seen = f"{part.value:,.1f}"
+    elif part.seen_low is not None and part.seen_high is not None:
+        seen = f"{part.seen_low:,.1f} to {part.seen_high:,.1f}"
+    else:
+        seen = "in"
+    return f"{seen} [{part.low:,.1f}, {part.high:,.1f}]"
 
 
-def waste_text(waste: Waste) -> str:
-    """What dead groups have cost.
+def waste_text(waste: Waste, logged: int | None = None) -> str:
+    r"""What dead groups have cost, over the steps that are logged.
 
-    >>> waste_text(Waste(rollouts=1200, rollouts_low=1100, rollouts_high=1300, gpu_hours=None, usd=None, steps=20,
-    ...                  missing={"gpu_hours": "give --gpus", "usd": "GPU-hours"}))
-    '1,200 [1,100, 1,300] rollouts in dead groups over 20 steps. GPU-hours and USD not known: give --gpus.'
+    Args:
+        waste: The cost.
+        logged: Steps that all rows of the log stand for.
+
+    >>> told = Waste(rollouts=1200, rollouts_low=1100, rollouts_high=1300, gpu_hours=None, usd=None, steps=20,
+    ...              missing={"gpu_hours": "give --gpus", "usd": "GPU-hours"})
+    >>> print(*waste_text(told, 44).split(". "), sep="\n")
+    1,200 [1,100, 1,300] rollouts in dead groups in 20 of the 44 steps logged
+    GPU-hours and USD not known: give --gpus.
+    >>> waste_text(Waste(rollouts=None, rollouts_low=10, rollouts_high=20, gpu_hours=None, usd=None, steps=1,
+    ...                  missing={"rollouts": "the dead fraction: it is only bounded"}))
+    '10 to 20 rollouts (the log does not tell the number) in dead groups in the 1 step logged.'
     """
-    said = []
+    said, missing = [], dict(waste.missing)
     value, low, high = waste.rollouts, waste.rollouts_low, waste.rollouts_high
     if value is not None:
         same = low is None or high is None or (_whole(low) == _whole(value) == _whole(high))
         said.append(f"{_whole(value)}{'' if same else f' [{_whole(low or 0.0)}, {_whole(high or 0.0)}]'} rollouts")
     elif low is not None and high is not None:
-        said.append(f"{_whole(low)} to {_whole(high)} rollouts")
+        missing.pop("rollouts", None)
+        said.append(f"{_whole(low)} to {_whole(high)} rollouts (the log does not tell the number)")
     elif low is not None and low >= 1.0:
         said.append(f"at least {_whole(low)} rollouts")
+        if "rollouts" in missing:
+            missing = {"more" if name == "rollouts" else name: why for name, why in missing.items()}
     if waste.gpu_hours is not None:
         said.append(f"up to {shown(waste.gpu_hours)} GPU-hours")
     if waste.usd is not None:
         said.append(f"up to ${waste.usd:,.2f}")
-    text = f"{', '.join(said)} in dead groups over {plural(waste.steps, 'step')}." if said else ""
-    return " ".join(part for part in (text, *_missing(waste.missing)) if part) or f"{UNKNOWN}."
+    text = f"{', '.join(said)} {waste.what} in {_steps(waste.steps, logged)}." if said else ""
+    return " ".join(part for part in (text, *_missing(missing)) if part) or f"{UNKNOWN}."
+
+
+def _steps(counted: int, logged: int | None) -> str:
+    """The steps that a cost is of, which are those logged, whenever a finding began."""
+    if logged is not None and counted < logged:
+        return f"{counted:,} of the {logged:,} steps logged"
+    return f"{'all ' if logged == counted and counted > 1 else 'the '}{plural(counted, 'step')} logged"
 
 
 def _missing(missing: Mapping[str, str]) -> Iterator[str]:
@@ -137,7 +164,8 @@ def _missing(missing: Mapping[str, str]) -> Iterator[str]:
         if name == "usd" and follows and "gpu_hours" in missing:
             continue
         both = " and USD" if name == "gpu_hours" and follows else ""
-        yield f"{AMOUNTS.get(name, name.replace('_', ' '))}{both} {UNKNOWN}: {why.rstrip('.')}."
+        amount = AMOUNTS.get(name, name.replace("_", " "))
+        yield f"{amount[0].upper()}{amount[1:]}{both} {UNKNOWN}: {why.rstrip('.')}."
 
 
 def _whole(value: float) -> str:

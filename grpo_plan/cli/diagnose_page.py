@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -16,31 +15,23 @@ from grpo_plan.cli.diagnose_numbers import (
     share_cell,
     waste_text,
 )
+from grpo_plan.cli.diagnose_reading import SENTENCE, checks, contradictions, in_options, left_out, read_as
+from grpo_plan.cli.diagnose_remedies import remedy_parts
 from grpo_plan.cli.diagnose_strip import legend, strip
 from grpo_plan.cli.numbers import plural
-from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part, Verbatim
-from grpo_plan.quantities import DEFINITIONS, Absent, Quantity, Stage
+from grpo_plan.cli.page import Grid, Heading, Line, Paragraph, Part, Verbatim
+from grpo_plan.quantities import Absent, Stage
 from grpo_plan.runs.diagnosis import Diagnosis
 from grpo_plan.runs.expectation import Expected, ExpectedGroups
-from grpo_plan.runs.finding import Finding, Remedy, Severity, Skipped
+from grpo_plan.runs.finding import Finding
 from grpo_plan.runs.measured import Measured
 from grpo_plan.runs.shares import GroupShares, group_shares
+from grpo_plan.runs.waste import steps_behind
 
-ABOUT_GROUPS = (
-    "dead_fraction", "mixed_fraction", "all_pass_fraction", "all_fail_fraction", "group_reward_std", "reward_mean",
-    "pass_rate_mean", "generation_batches",
-)  # fmt: skip
-SETTINGS = ("group_size", "prompts_per_step")  # said of the run
-MOST_NAMES = 12
-ROLLOUTS = "Rollouts would tell: "
-_OPTIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r" \(DiagnosisSettings\.\w+\)| \(\w+ of DiagnosisSettings\)| \(\w+= of read_run\)"), ""),
-    (re.compile(r"(\w+)(?: of DiagnosisSettings|= of read_run)"), lambda found: f"--{found[1].replace('_', '-')}"),
-    (re.compile(r"DiagnosisSettings\.(\w+)"), lambda found: f"--{found[1].replace('_', '-')}"),
-    (re.compile(r"The setting (\w+) settles it"), r"--config \1=VALUE settles it"),
-    (re.compile(r"--reward-column"), "--reward"),
-)
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=\S)")
+DETAILS = "--details: what each check saw or lacks, how the log was read, sources."
+TELLS_LITTLE = (UNKNOWN, "no")
+LEAST_CHART = 4  # rows; fewer are in the table
+SAME = 1e-3  # shares closer than this are one, rounded
 ROWS = (
     ("mixed", "mixed", None),
     ("dead", "dead", "dead"),
@@ -50,65 +41,35 @@ ROWS = (
 )
 
 
-def diagnosis_page(diagnosis: Diagnosis, *, extra: Sequence[Part] = (), unicode: bool = True) -> list[Part]:
+def diagnosis_page(
+    diagnosis: Diagnosis, *, extra: Sequence[Part] = (), unicode: bool = True, details: bool = True
+) -> list[Part]:
     """The parts of the page.
 
     Args:
         diagnosis: What was found.
         extra: Parts of other questions, shown behind the findings.
         unicode: Whether the chart may use block characters.
+        details: Whether everything is said: how the log was read, what each check saw or lacks, all remedies, sources.
     """
-    parts: list[Part] = [
-        Line("Verdict", diagnosis.verdict, strong=True),
-        Line("Run", _run(diagnosis)),
-        Line("Log", f"{diagnosis.facts.view.tool or diagnosis.run.format}: {diagnosis.run.source}"),
-    ]
+    parts: list[Part] = [Line("Verdict", diagnosis.verdict, strong=True)]
+    parts += [Line("But", text) for text in contradictions(diagnosis)]
+    parts.append(Line("Run", _run(diagnosis)))
+    parts.append(Line("Log", f"{diagnosis.facts.view.tool or diagnosis.run.format}: {diagnosis.run.source}"))
+    if dropped := left_out(diagnosis):
+        parts.append(Line("Left out", dropped))
     parts += [Line("Plan", text) for text in _plan(diagnosis)]
     parts += _groups(diagnosis)
     parts += _chart(diagnosis, unicode)
-    parts += _findings(diagnosis.findings)
-    parts += _remedies(diagnosis.findings)
+    parts += _findings(diagnosis, details)
+    parts += remedy_parts(diagnosis.findings, details=details)
     parts += extra
-    if diagnosis.clear:
-        parts.append(Heading("Checked and clear"))
-        parts += [Bullet(f"{clear.id}: {clear.because}") for clear in diagnosis.clear]
-    if diagnosis.skipped:
-        parts.append(Heading("Not checked, and what it needs"))
-        parts += [Bullet(text) for text in _needs(diagnosis.skipped)]
-    parts.append(Heading("How the log was read"))
-    parts += [Bullet(text) for text in _reading(diagnosis)]
+    parts += checks(diagnosis, details=details)
+    if details:
+        parts += read_as(diagnosis)
+    else:
+        parts.append(Paragraph(DETAILS, indent=0))
     return [p if isinstance(p, Grid | Verbatim) else replace(p, text=in_options(p.text)) for p in parts]
-
-
-def in_options(text: str) -> str:
-    """What a message asks for by the names of the library, by those of the command line.
-
-    >>> in_options("Say what passes with pass_threshold= of read_run.")
-    'Say what passes with --pass-threshold.'
-    >>> in_options("the settings (beta), or kl_coefficient of DiagnosisSettings; give --gpus (DiagnosisSettings.gpus)")
-    'the settings (beta), or --kl-coefficient; give --gpus'
-    """
-    for pattern, instead in _OPTIONS:
-        text = pattern.sub(instead, text)
-    return text
-
-
-def _needs(skipped: Sequence[Skipped]) -> Iterator[str]:
-    """What the checks need, those with the same need together; the advice that rollouts would tell stands once."""
-    own: dict[str, list[str]] = {}
-    shared: dict[str, list[str]] = {}
-    for check in skipped:
-        kept = []
-        for sentence in dict.fromkeys(_SENTENCE.split(check.needs.strip())):
-            if sentence.startswith(ROLLOUTS):
-                shared.setdefault(sentence.removeprefix(ROLLOUTS), []).append(check.id)
-            else:
-                kept.append(sentence)
-        own.setdefault(" ".join(kept) or "rollouts.", []).append(check.id)
-    for needs, ids in own.items():
-        yield f"{', '.join(ids)}: {needs}"
-    for how, ids in shared.items():
-        yield f"Rollouts would tell {', '.join(dict.fromkeys(ids))}: {how}"
 
 
 def run_span(diagnosis: Diagnosis) -> str:
@@ -199,12 +160,15 @@ def _planned_count(planned: ExpectedGroups) -> str:
 def _group_notes(diagnosis: Diagnosis, windows: Sequence[GroupShares]) -> Iterator[str]:
     last = windows[-1]
     part = last.dead
-    groups = f"{'' if part.groups_known else 'at least '}{part.groups:,.0f} groups"
+    groups = f"{'' if part.groups_known else 'at least '}{plural(round(part.groups), 'group')}"
     kept = " Counted after filtering: only groups that were kept." if part.stage is Stage.AFTER else ""
+    bounded = any(getattr(w, name).known and getattr(w, name).value is None for w in windows for _, name, _ in ROWS)
+    seen = "a to b: what the log bounds the groups seen to; " if bounded else ""
     yield (
-        f"Dead: {part.words} ({part.stage.value if part.stage else UNKNOWN}). {percent(last.level)} limits; "
-        f"{last.name if last.name != 'all' else 'all rows'}: {plural(part.rows, 'row')}, {groups}.{kept}"
+        f"Dead: {part.words} ({part.stage.value if part.stage else UNKNOWN}). {seen}[a, b]: {percent(last.level)} "
+        f"limits; {last.name if last.name != 'all' else 'all rows'}: {plural(part.rows, 'row')}, {groups}.{kept}"
     )
+    yield from _apart(last)
     for name, found in (("All-pass", last.all_pass), ("all-fail", last.all_fail)):
         if found.reason is None and "from" in found.words[:5]:
             yield f"All-pass and all-fail: limits {found.words}."
@@ -218,17 +182,35 @@ def _group_notes(diagnosis: Diagnosis, windows: Sequence[GroupShares]) -> Iterat
             return
 
 
+def _apart(window: GroupShares) -> Iterator[str]:
+    """That dead groups are of one source and their kinds of another, so that they need not add up."""
+    dead, kinds = window.dead, [p for p in (window.all_pass, window.all_fail) if p.known]
+    sums = [p.value for p in (dead, *kinds) if p.value is not None]
+    if len(kinds) < 2 or len(sums) < 3 or abs(sums[0] - sums[1] - sums[2]) <= SAME:
+        return
+    if all(p.words == dead.words and p.groups == dead.groups for p in kinds):
+        return
+    groups = plural(round(kinds[0].groups), "group")
+    yield (
+        f"These do not add up to the dead fraction: all-pass and all-fail are {kinds[0].words}, {groups}, and dead is "
+        f"{dead.words}. The sources differ, or the groups they cover."
+    )
+
+
 def _chart(diagnosis: Diagnosis, unicode: bool) -> Iterator[Part]:
     dead, planned = diagnosis.facts.dead, diagnosis.facts.planned
-    if isinstance(dead, Absent) or dead.rows < 2:
+    if isinstance(dead, Absent) or dead.rows < LEAST_CHART:
         return
     expected = None if planned is None else planned.dead
     yield Heading("Dead fraction by step")
-    yield Verbatim(strip(dead, expected, unicode=unicode))
-    yield Paragraph(f"{legend(dead, expected, unicode=unicode).capitalize()}.")
+    level = diagnosis.facts.settings.level
+    yield Verbatim(strip(dead, expected, unicode=unicode, level=level))
+    words = legend(dead, expected, unicode=unicode, level=level)
+    yield Paragraph(f"{words[0].upper()}{words[1:]}.")
 
 
-def _findings(findings: Sequence[Finding]) -> Iterator[Part]:
+def _findings(diagnosis: Diagnosis, details: bool) -> Iterator[Part]:
+    findings = diagnosis.findings
     if not findings:
         yield Heading("Findings: none")
         return
@@ -236,81 +218,30 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Part]:
     words = {"critical": "critical", "warning": "warning", "info": "for information"}
     said = (f"{count} {words[s]}{'s' if s == 'warning' and count > 1 else ''}" for s, count in counts)
     yield Heading(f"Findings: {', '.join(said)}")
-    costs: set[str] = set()
+    told: set[str] = set()
     for finding in findings:
         since = "" if finding.onset_step is None else f", since step {finding.onset_step:,}"
         yield Heading(f"{finding.severity.value.upper()}  {finding.id}{since}", part=True)
         yield Paragraph(finding.says)
-        yield from _detail(finding, costs)
+        yield from _detail(finding, told, _logged_steps(diagnosis), details)
 
 
-def _detail(finding: Finding, costs: set[str]) -> Iterator[Part]:
+def _logged_steps(diagnosis: Diagnosis) -> int | None:
+    """Steps that all rows of the dead fraction stand for."""
+    dead = diagnosis.facts.dead
+    return None if isinstance(dead, Absent) else int(steps_behind(diagnosis.facts, dead).sum())
+
+
+def _detail(finding: Finding, told: set[str], logged: int | None, details: bool) -> Iterator[Part]:
+    """Evidence, cost and advice; a cost, or a part of it, that was told of an earlier finding is not told again."""
     if finding.evidence:
-        yield Line("Evidence", "; ".join(f"{name} {value}" for name, value in pairs(finding.evidence)), indent=2)
-    cost = None if finding.waste is None else waste_text(finding.waste)
-    if cost is not None and cost not in costs:
-        yield Line("Cost", cost, indent=2)
-        costs.add(cost)
+        shown = [f"{name} {value}" for name, value in pairs(finding.evidence) if details or value not in TELLS_LITTLE]
+        yield Line("Evidence", "; ".join(shown) or UNKNOWN, indent=2)
+    if finding.waste is not None:
+        fresh = [text for text in SENTENCE.split(waste_text(finding.waste, logged)) if text not in told]
+        told.update(fresh)
+        if fresh:
+            yield Line("Cost", " ".join(fresh), indent=2)
     yield Line("Do", finding.remedy, indent=2)
-    yield Line("Source", finding.reference, indent=2)
-
-
-def _remedies(findings: Sequence[Finding]) -> Iterator[Part]:
-    """What could be done about warnings and worse, else about the first finding; each remedy once, with its numbers."""
-    grave = [f for f in findings if f.severity is not Severity.INFO] or [f for f in findings if f.remedies][:1]
-    found: dict[tuple[str, ...], tuple[Remedy, list[str]]] = {}
-    for finding in grave:
-        for remedy in finding.remedies:
-            found.setdefault((remedy.action, remedy.expected, remedy.price), (remedy, []))[1].append(finding.id)
-    if not found:
-        return
-    yield Heading("What could be done")
-    rows: list[list[str]] = []
-    told: set[tuple[str, str]] = set()
-    for i, (remedy, ids) in enumerate(found.values(), 1):
-        yield Bullet(remedy.action, mark=f"{i}.")
-        yield Line("Expected", remedy.expected, indent=5)
-        yield Line("Price", remedy.price, indent=5)
-        if len(grave) > 1:
-            yield Line("For", ", ".join(ids), indent=5)
-        for pair in pairs(remedy.numbers):
-            if pair not in told and pair[1] != UNKNOWN:
-                rows.append([f"{i}.", *pair])
-            told.add(pair)
-    if len(rows) > 1:
-        yield Heading("In numbers", part=True)
-        yield Grid(["", "number", "value"], rows)
-
-
-def _reading(diagnosis: Diagnosis) -> Iterator[str]:
-    run = diagnosis.run
-    found = {name: run.quantity(name) for name in DEFINITIONS}
-    for name in ABOUT_GROUPS:
-        quantity, dead = found[name], found["dead_fraction"]
-        if name == "mixed_fraction" and isinstance(dead, Quantity) and quantity.metrics == dead.metrics:
-            continue
-        if isinstance(quantity, Quantity):
-            notes = "".join(f" {note}" for note in quantity.notes)
-            yield f"{name}: {_logged_as(quantity)}; {quantity.stage.value}.{notes}"
-    dead = found["dead_fraction"]
-    if isinstance(dead, Absent):
-        yield dead.reason
-    others = [
-        f"{n} ({_logged_as(q)})"
-        for n, q in found.items()
-        if isinstance(q, Quantity) and n not in ABOUT_GROUPS and n not in SETTINGS
-    ]
-    if others:
-        yield f"Also read: {', '.join(others)}."
-    yield f"Rewards: {diagnosis.facts.rewards.kind.value}; {diagnosis.facts.rewards.because}."
-    yield from run.notes
-    unknown = run.unknown_keys
-    if unknown:
-        more = f" and {len(unknown) - MOST_NAMES:,} more" if len(unknown) > MOST_NAMES else ""
-        yield f"Unknown metrics, kept and not used: {', '.join(unknown[:MOST_NAMES])}{more}."
-    if run.dropped:
-        yield "Left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in run.dropped.items()) + "."
-
-
-def _logged_as(quantity: Quantity) -> str:
-    return ", ".join(quantity.metrics) or "counted from the rollouts"
+    if details:
+        yield Line("Source", finding.reference, indent=2)

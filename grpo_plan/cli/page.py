@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from grpo_plan.cli.common import PAGE_WIDTH, console, print_table, say
 from grpo_plan.errors import one_line
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LABEL = 9
+GAP = 2  # blanks between the columns of a table, and before it
 NESTED = 4  # a line indented more than this belongs to a point of a list
 MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*[|"} | {"<": "&lt;", ">": "&gt;", "#": "\\#"})
 CELL = str.maketrans({c: f"\\{c}" for c in "\\`*|"} | {"<": "&lt;", ">": "&gt;"})
@@ -109,15 +110,33 @@ def _print(out: Console, part: Part, *, first: bool) -> None:
 
 
 def _print_grid(out: Console, grid: Grid) -> None:
+    """As a table; columns that do not fit beside the first one follow below, with the first one again."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("")
-    for i, name in enumerate(grid.columns):
-        table.add_column(one_line(name), justify="right" if i in grid.right else "left", no_wrap=True)
-    for row in grid.rows:
-        table.add_row("", *map(one_line, row))
-    print_table(out, table)
+    for columns in _chunks(grid):
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        table.add_column("")
+        for i in columns:
+            justify: Literal["left", "right"] = "right" if i in grid.right else "left"
+            table.add_column(one_line(grid.columns[i]), justify=justify, no_wrap=True)
+        for row in grid.rows:
+            table.add_row("", *(one_line(row[i]) for i in columns))
+        print_table(out, table)
+
+
+def _chunks(grid: Grid) -> list[list[int]]:
+    """Columns that stand side by side: the first with as many others as a page holds."""
+    widths = [max(len(one_line(row[i])) for row in (grid.columns, *grid.rows)) + GAP for i in range(len(grid.columns))]
+    room = PAGE_WIDTH - GAP - widths[0]  # beside the blank before a table and its first column
+    chunks: list[list[int]] = [[0]]
+    used = 0
+    for i, width in enumerate(widths[1:], 1):
+        if used + width - GAP > room and len(chunks[-1]) > 1:
+            chunks.append([0])
+            used = 0
+        chunks[-1].append(i)
+        used += width
+    return chunks
 
 
 def page_markdown(parts: Sequence[Part], title: str) -> str:
@@ -141,7 +160,7 @@ def _markdown(part: Part) -> list[str]:
     if isinstance(part, Grid):
         names = [one_line(name).translate(CELL) for name in part.columns]
         rule = ["---:" if i in part.right else "---" for i in range(len(names))]
-        body = [[one_line(cell).translate(CELL) for cell in row] for row in part.rows]
+        body = [[_cell(cell) for cell in row] for row in part.rows]
         return [*(f"| {' | '.join(row)} |" for row in (names, rule, *body)), ""]
     text = one_line(part.text).translate(MARKDOWN)
     if isinstance(part, Paragraph):
@@ -152,3 +171,9 @@ def _markdown(part: Part) -> list[str]:
     if part.strong:
         return [f"**{label}: {text}**", ""]
     return [f"{'   ' if part.indent > NESTED else ''}- **{label}:** {text}"]
+
+
+def _cell(text: str) -> str:
+    """A cell of a table; blanks before its text stay where it is rendered."""
+    line = one_line(text).translate(CELL)
+    return "&nbsp;" * (len(line) - len(line.lstrip())) + line.lstrip()

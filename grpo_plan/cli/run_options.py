@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grpo_plan.cli.common import count_option
+from grpo_plan.cli.common import count_option, tell
 from grpo_plan.cli.pilot_options import PilotRequest, Progress, engine_apart
 from grpo_plan.errors import DomainError, MissingExtraError
 
@@ -63,7 +63,9 @@ def _run_options(
     ],
     run: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run to read where a source holds several; may be repeated."),
+        typer.Option(
+            metavar="NAME", help="Run to read where a source holds several; several names: parts of one run, in order."
+        ),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -112,7 +114,18 @@ def _run_options(
         "pass_threshold": pass_threshold, "reward": reward,
         "skip_malformed": skip_malformed or (False if skip_bad is None else skip_bad),
     }  # fmt: skip
+    _tell_unused(config or [])
     return RunRequest(sources=list(source), options=options, settings=settings)
+
+
+def _tell_unused(given: Sequence[str]) -> None:
+    """Say which of the settings given by name no check looks at."""
+    from grpo_plan.runs.known_settings import is_used
+
+    named = [item for item in given if "=" in item and not os.path.exists(item)]
+    unused = [name for name in parse_config(named) if not is_used(name)]
+    if unused:
+        tell(f"--config: no check uses {', '.join(unused)}. Is the name that of the trainer?")
 
 
 def reads_run(command: Callable[..., None]) -> Callable[..., None]:
@@ -143,11 +156,19 @@ def reads_run(command: Callable[..., None]) -> Callable[..., None]:
 
 def _formats(given: list[str]) -> tuple[str, str | None]:
     """Output and reader: each may be named once."""
+    from grpo_plan.readers.registry import TABLE, formats
+
+    known = {TABLE, *(f.name for f in formats())}
     outputs = [name.lower() for name in given if name.lower() in OUTPUTS]
     readers = [name for name in given if name.lower() not in OUTPUTS]
     if len(outputs) > 1 or len(readers) > 1:
         raise DomainError(
             f"--format takes one output ({', '.join(OUTPUTS)}) and one reader; got {', '.join(given)}. Leave one out."
+        )
+    if readers and readers[0].lower() not in known:
+        raise DomainError(
+            f"--format must be an output ({', '.join(OUTPUTS)}) or the name of a reader; got {readers[0]!r}. Readers "
+            f"are {TABLE} and those that grpo-plan formats lists."
         )
     return (outputs[0] if outputs else "text"), (readers[0] if readers else None)
 

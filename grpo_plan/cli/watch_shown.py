@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grpo_plan.cli.common import console
-from grpo_plan.cli.diagnose_page import in_options
+from grpo_plan.cli.diagnose_reading import in_options
 from grpo_plan.cli.watch_rows import event, json_line
 from grpo_plan.cli.watch_state import Stdout
 from grpo_plan.cli.watch_view import alert_line, update_line, view

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from grpo_plan.cli.common import PAGE_WIDTH
-from grpo_plan.cli.diagnose_page import in_options
+from grpo_plan.cli.diagnose_reading import in_options
 from grpo_plan.cli.diagnose_strip import legend, strip
 from grpo_plan.errors import one_line
 from grpo_plan.runs.alerts import Alert

@@ -28,7 +28,7 @@ def nonnegative_minimum(hessian: Floats, linear: Floats, start: Floats) -> Float
     for _ in range(3 * size + 3):
         while True:
             if rows.size == size:
-                trial = np.linalg.solve(hessian, linear)
+                trial = np.asarray(np.linalg.solve(hessian, linear), dtype=np.float64)
             else:
                 trial = np.zeros(size)
                 if rows.size:

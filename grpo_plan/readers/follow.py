@@ -88,7 +88,7 @@ class RunFollower:
         if config is not None and not isinstance(config, Mapping):
             raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
         self._path = Path(path)
-        self._size = None if group_size is None else as_count(group_size, "group_size")
+        self._size = None if group_size is None else as_count(group_size, "group_size", minimum=2)
         names = () if run is None else (run,) if isinstance(run, str) else tuple(run)
         if not all(isinstance(name, str) for name in names):
             raise DomainError(f"run must be the name of a run, or a list of names; got {run!r}.")
@@ -191,6 +191,11 @@ class RunFollower:
             return
         self._said = ""
         if isinstance(found, Lines):
+            if self._options["reward"] is not None and not self._path.is_dir():
+                raise DomainError(
+                    f"reward chooses a reward function of rollouts, and {found.path} holds none; got "
+                    f"{self._options['reward']!r}. Leave it out, or follow the folder that holds them too."
+                )
             self._source, self._notes = found.path, found.notes
             self._reader = LogFollower.begin(
                 found.path, found.kind, found.separator, format=found.format, before=found.before

@@ -10,11 +10,12 @@ from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.candidates import look
 from grpo_plan.readers.discovery import Found
 from grpo_plan.readers.files import BYTE_ORDER_MARK, HEAD_BYTES, ZSTD_MAGIC, InputFile, sniff
-from grpo_plan.readers.formats.metrics import READ_AS
+from grpo_plan.readers.formats.metrics import READ_AS, ROLLOUT_COLUMNS
 from grpo_plan.readers.registry import TABLE, recognised
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.run_reader import discover_run, notes_of
 from grpo_plan.readers.run_rows import by_run, chosen_runs, place_of
+from grpo_plan.readers.step_groups import OPTIMISER, has_rollout_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,8 @@ def choose(path: Path, request: ReadRequest) -> Lines | Whole | Waiting:
     name = TABLE if found.format is None else found.format.name
     if name != TABLE and name not in READ_AS:
         return Whole(format=name)
+    if name == TABLE and any(file.path is not None and _of_rollouts(file.path) for file in found.files):
+        return Whole(format=None)
     return _lines_of(found, name, request)
 
 
@@ -80,7 +83,7 @@ def _lines_of(found: Found, name: str, request: ReadRequest) -> Lines | Whole | 
         return Whole(format=request.format)
     chosen = _of_text(path, request.format)
     if not isinstance(chosen, Lines):
-        return Whole(format=name) if chosen is None else chosen
+        return Whole(format=None if name == TABLE else name) if chosen is None else chosen
     before = files[0].path if len(files) > 1 else None
     return replace(chosen, before=before, notes=notes_of(found))
 
@@ -88,6 +91,8 @@ def _lines_of(found: Found, name: str, request: ReadRequest) -> Lines | Whole | 
 def _of_text(path: Path, format: str | None) -> Lines | Waiting | None:
     """How to follow a file by its first bytes; None where it is no table of lines, or not one of metrics."""
     if format is not None and format not in READ_AS and format != TABLE:
+        return None
+    if format in (None, TABLE) and _of_rollouts(path):
         return None
     try:
         with path.open("rb") as file:
@@ -110,6 +115,18 @@ def _of_text(path: Path, format: str | None) -> Lines | Waiting | None:
     if look(InputFile(name=str(path), path=path)).kind != "csv":
         return None
     return Lines(path=path, kind="csv", separator=sniff(head, str(path))[1], format=format)
+
+
+def _of_rollouts(path: Path) -> bool:
+    """Whether a table may hold rollouts: whether it does, all of its rows tell, so that it is read as a whole."""
+    try:
+        candidate = look(InputFile(name=str(path), path=path))
+    except PilotFormatError:
+        return False
+    if has_rollout_columns(candidate.columns):
+        return True
+    rollouts = ROLLOUT_COLUMNS & set(candidate.columns) and not OPTIMISER & set(candidate.columns)
+    return bool(rollouts) and recognised(candidate, "run") is None
 
 
 def _of_objects(path: Path, head: bytes, format: str | None) -> Lines | Waiting | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from grpo_plan.errors import GrpoPlanError, MissingExtraError
+from grpo_plan.errors import DomainError, GrpoPlanError, MissingExtraError
 from grpo_plan.readers.follow_events import FollowEvent, Happened
 
 T = TypeVar("T")
@@ -41,6 +41,7 @@ class WholeFollower(Generic[T]):
 
         Raises:
             MissingExtraError: An optional dependency is needed.
+            DomainError: An argument does not fit the source.
         """
         events: list[FollowEvent] = []
         signature = signature_of(self._path)
@@ -65,7 +66,7 @@ class WholeFollower(Generic[T]):
     def _try(self, signature: Signature, events: list[FollowEvent]) -> bool:
         try:
             value = self._read()
-        except MissingExtraError:
+        except (MissingExtraError, DomainError):  # nothing that passes
             raise
         except GrpoPlanError as error:
             self._failed = 1

@@ -10,9 +10,11 @@ import numpy as np
 
 from grpo_plan.errors import PilotFormatError, sentences
 from grpo_plan.group_log import GroupLog
+from grpo_plan.provenance import Provenance
 from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
+from grpo_plan.readers.group_table import GroupTable
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.instead import not_a_log, refuse_memory
 from grpo_plan.readers.pilot_reader import sink_of
@@ -92,12 +94,22 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
     tally = Tally(notes=[*found.notes])
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
-        raise PilotFormatError(f"{name}: {found.format.name} does not say which rollouts were sampled together.")
-    table = sink.groups.frame()
+        raise PilotFormatError(
+            f"{name}: {found.format.name} does not say which rollouts were sampled together. Read it as a pilot with "
+            "read_pilot or grpo-plan fit."
+        )
+    provenance = sink.provenance()
+    return log_of_groups(sink.groups, provenance, tally.dropped, [*provenance.sentences, *tally.notes])
+
+
+def log_of_groups(
+    groups: GroupTable, provenance: Provenance, dropped: Mapping[str, int], notes: Sequence[str]
+) -> GroupLog:
+    """A GroupLog of the groups that were counted."""
+    table = groups.frame()
     prompts = np.empty(table.height, dtype=object)
     prompts[:] = table["prompt"].to_list()
     scored = table["scored"].to_numpy()
-    provenance = sink.provenance()
     return GroupLog(
         step=table["step"].to_numpy(),
         prompt_id=prompts,
@@ -106,8 +118,8 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
         reward_min=table["low"].fill_null(float("nan")).to_numpy(),
         reward_max=table["high"].fill_null(float("nan")).to_numpy(),
         reward_mean=np.where(scored > 0, table["total"].to_numpy() / np.maximum(scored, 1), np.nan),
-        dropped={reason: count for reason, count in tally.dropped.items() if count},
-        notes=sentences(*provenance.sentences, *tally.notes),
+        dropped={reason: count for reason, count in dropped.items() if count},
+        notes=sentences(*notes),
         provenance=provenance,
-        **({} if sink.groups.details is None else sink.groups.details.of_groups(table)),
+        **({} if groups.details is None else groups.details.of_groups(table)),
     )

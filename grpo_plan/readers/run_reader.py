@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,17 +14,34 @@ from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError, GrpoPlanError, PilotFormatError, sentences
 from grpo_plan.group_log import GroupLog
 from grpo_plan.readers.arguments import request_of
+from grpo_plan.readers.candidates import look
 from grpo_plan.readers.discovery import Found, SeveralFormatsError, discover
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
-from grpo_plan.readers.formats.metrics import read_metrics
+from grpo_plan.readers.formats.metrics import ROLLOUT_COLUMNS, read_metrics
 from grpo_plan.readers.groups_reader import read_groups
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.instead import is_paths, rows_of_memory
 from grpo_plan.readers.registry import TABLE
 from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.run_builder import MANY_ROWS, NO_STEP, RunBuilder, add_rows, with_config
+from grpo_plan.readers.run_rows import by_run, chosen_runs, place_of
+from grpo_plan.readers.step_groups import NotGroups, groups_of_rows, groups_of_tables
 from grpo_plan.run_log import RunLog
 
+OPTIONS_OF_RUNS = (  # a run has fewer options than a pilot: what these choose, its file has to say
+    (r"rollouts_per_prompt=; group_size= in read_run", "group_size="),
+    (r"--rollouts-per-prompt\b", "--group-size"),
+    (r"\brollouts_per_prompt=", "group_size="),
+    (r"--reward-column\b", "--reward"),
+    (
+        r"Name (?:it|one|another)(?: column)? with --(prompt|k|n|pass-rate)-column(?: \(\w+=\))?[^.]*",
+        r"Name that column \1",
+    ),
+)
+EVALUATIONS = frozenset(
+    ("inspect", "lm-eval", "lighteval", "human-eval", "evalplus", "evalchemy", "verifiers-v0", "skyrl-eval")
+)
+MOST_AGAIN = 0.5  # share of the rows of a run that the part after it may log again
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -48,7 +67,7 @@ def read_run(
     Args:
         source: Path, glob, folder, a list of these, or ``"-"`` for standard input; or rows in memory, one a step: a
             dataframe, or mappings (``list(run.scan_history())`` of W&B).
-        run: Name of the run, where a source holds several; several names are joined in this order.
+        run: Name of the run, where a source holds several; several names are parts of one run, one after the other.
         config: Settings of the run that its log does not hold, e.g. ``{"scale_rewards": "group"}``.
         group_size: Rollouts per prompt, where the source does not tell it.
         groups: Whether to read the rollouts of a folder too.
@@ -83,7 +102,7 @@ def read_run(
         format=format,
         progress=progress,
     )
-    size = None if group_size is None else as_count(group_size, "group_size")
+    size = None if group_size is None else as_count(group_size, "group_size", minimum=2)
     if config is not None and not isinstance(config, Mapping):
         raise DomainError(f"config must map settings to values; got {str(config)[:40]!r}.")
     request = replace(request, runs=_names(run), config=dict(config or {}))
@@ -94,12 +113,16 @@ def read_run(
 def _read(source: object, request: ReadRequest, size: int | None, groups: bool) -> RunLog:
     log, found = load_run(source, request) if is_paths(source) else (_in_memory(source, request), None)  # type: ignore[arg-type]
     log = with_config(log, request.config)
-    if size is not None:
-        log = replace(log, group_size=size)
-    if groups and is_paths(source) and source != "-":
-        log = _with_groups(log, source, request)  # type: ignore[arg-type]
-    if log.group_size is None:
-        log = replace(log, group_size=log.rollouts_per_prompt)
+    if not groups:
+        log = replace(log, groups=None)
+    elif is_paths(source) and source != "-" and log.groups is None:
+        log = _with_groups(log, source, request, size)  # type: ignore[arg-type]
+    if request.given.get("reward") is not None and groups and log.groups is None:
+        raise DomainError(
+            f"reward chooses a reward function of rollouts, and {log.source} holds no rollouts of groups; got "
+            f"{request.given['reward']!r}. Leave it out, or give the folder that holds the rollouts too."
+        )
+    log = replace(log, group_size=_group_size(log, size))
     if log.format == TABLE and log.tool is None and NO_STEP in log.notes:
         raise PilotFormatError(
             f"{log.source}: has no column of training steps and no metric that is known. Is it a pilot? Read it with "
@@ -139,14 +162,57 @@ def load_run(source: Source, request: ReadRequest) -> tuple[RunLog, Found | None
     found = discover_run(source, request)
     if found is None:
         return _nothing(source), None
-    if found.format is not None and found.format.run is not None:
-        return found.format.run(found.files, request), found
+    read = None if found.format is None else found.format.run
+    if read is None:
+        return joined(lambda asked: _table(source, found, asked), request), found
+    return joined(lambda asked: read(found.files, asked), request), found
+
+
+def _table(source: Source, found: Found, request: ReadRequest) -> RunLog:
+    """A table of no tool: groups of rollouts by step and prompt, or metrics by step."""
+    files = found.files
+    if request.runs:
+        files = [file for _, held in chosen_runs(by_run(files), request, place_of(files)) for file in held]
+    held = groups_of_tables(files, request)
+    if isinstance(held, GroupLog):
+        return with_group_log(replace(_nothing(source), source=place_of(files)), held)
     if len(found.files) > 1 and not request.runs:
         raise PilotFormatError(
             f"{os.fspath(source) if isinstance(source, str | os.PathLike) else 'the source'}: holds "
             f"{len(found.files):,} files, and a run is read from one log. Name it."
+            + (f" As rollouts they cannot be read: {held.reason}" if held.reason else "")
         )
-    return read_metrics(found.files, request, TABLE), found
+    log = read_metrics(found.files, request, TABLE)
+    _refuse_rollouts(log, [name for file in files for name in _columns_of(file)], held, request)
+    return log
+
+
+def _columns_of(file: InputFile) -> list[str]:
+    try:
+        return list(look(file).columns)
+    except PilotFormatError:
+        return []
+
+
+def _refuse_rollouts(log: RunLog, columns: Sequence[str], held: NotGroups, request: ReadRequest) -> None:
+    """Several rows of each step beside columns of rollouts are no metrics, whatever their names.
+
+    Raises:
+        PilotFormatError: With why they could not be read as groups.
+    """
+    several = any(note.startswith(MANY_ROWS) for note in log.notes)
+    if log.tool is None and not held.reason:
+        return  # refused as any table without a metric that is known
+    if not (several or NO_STEP in log.notes) or not (held.reason or ROLLOUT_COLUMNS & set(columns)):
+        return
+    if held.reason:
+        _refuse_reward(for_runs(held.reason), request)
+        raise PilotFormatError(for_runs(held.reason))
+    what = "several rows of each step" if several else "no column of training steps"
+    raise PilotFormatError(
+        f"{log.source}: is a table of rollouts with {what}, which does not say what was sampled together. Give it "
+        "columns step, prompt_id and reward, one row a rollout, or read it as a pilot with grpo-plan fit."
+    )
 
 
 def discover_run(source: Source, request: ReadRequest) -> Found | None:
@@ -177,8 +243,15 @@ def _in_memory(source: object, request: ReadRequest) -> RunLog:
     if request.runs:
         raise DomainError("run names one of several runs of a file; the rows given are one run. Leave it out.")
     builder = RunBuilder()
-    add_rows(builder, rows_of_memory(source))
-    return builder.run_log(format=TABLE, source="the rows given")
+    rows = rows_of_memory(source)
+    held = groups_of_rows(rows, request)
+    if isinstance(held, GroupLog):
+        nothing = RunLog(steps=np.empty(0, dtype=np.int64), metrics={}, format=TABLE, source="the rows given")
+        return with_group_log(nothing, held)
+    add_rows(builder, rows)
+    log = builder.run_log(format=TABLE, source="the rows given")
+    _refuse_rollouts(log, [name for row in rows for name in row], held, request)
+    return log
 
 
 def _nothing(source: Source) -> RunLog:
@@ -203,18 +276,65 @@ def _names(run: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _with_groups(log: RunLog, source: Source, request: ReadRequest) -> RunLog:
+def _group_size(log: RunLog, size: int | None) -> int | None:
+    """Rollouts per prompt, as the log tells or else as was said.
+
+    Raises:
+        DomainError: The log tells another number.
+    """
+    told = log.rollouts_per_prompt
+    if size is not None and told is not None and told != size:
+        raise DomainError(
+            f"group_size is for a log that does not say it; got {size:,}, but {log.source} has groups of {told:,}. "
+            "Leave it out, or where a setting of the log is wrong, correct that with config."
+        )
+    return told if size is None else size
+
+
+def joined(read: Callable[[ReadRequest], RunLog], request: ReadRequest) -> RunLog:
+    """The run asked for; several names are parts of one run, one after the other.
+
+    Raises:
+        DomainError: They are not: a part starts no later than the one before, or repeats most of it.
+    """
+    log = read(request)
+    if len(request.runs) < 2:
+        return log
+    parts = [read(replace(request, runs=(name,), progress=None)).steps for name in request.runs]
+    for (first, a), (second, b) in pairwise(zip(request.runs, parts, strict=True)):
+        if not a.size or not b.size:
+            continue
+        again = int((a >= b[0]).sum())
+        if b[0] > a[0] and again <= MOST_AGAIN * a.size:
+            continue
+        raise DomainError(
+            f"several runs must be parts of one, one after the other; got {first!r} (steps {a[0]:,} to {a[-1]:,}) and "
+            f"{second!r} (steps {b[0]:,} to {b[-1]:,}). Name one of them, and read each by itself."
+        )
+    return log
+
+
+def _with_groups(log: RunLog, source: Source, request: ReadRequest, size: int | None) -> RunLog:
     """A run with the groups of the rollouts that lie beside its metrics; what could not be read is noted."""
     if not _rollouts(source):
         return log
     held = _groups_of(source, request, None)
-    if isinstance(held, GrpoPlanError) and log.rollouts_per_prompt is not None:
-        held = _groups_of(source, request, log.rollouts_per_prompt)
+    told = size if log.rollouts_per_prompt is None else log.rollouts_per_prompt
+    if isinstance(held, GrpoPlanError) and told is not None:
+        held = _groups_of(source, request, told)
     if isinstance(held, GrpoPlanError):
+        _refuse_reward(str(held), request)
         if not log.metrics:
             raise held
         return replace(log, notes=(*log.notes, f"The rollouts beside the metrics were not read: {held}"))
     return with_group_log(log, held)
+
+
+def _refuse_reward(reason: str, request: ReadRequest) -> None:
+    """An error of reading rollouts is one of the arguments where it names the reward function asked for."""
+    reward = request.given.get("reward")
+    if reward is not None and reward in reason:
+        raise DomainError(reason)
 
 
 def with_group_log(log: RunLog, held: GroupLog) -> RunLog:
@@ -247,10 +367,32 @@ def groups_beside(source: Source, request: ReadRequest, group_size: int | None) 
 def _groups_of(source: Source, request: ReadRequest, group_size: int | None) -> GroupLog | GrpoPlanError:
     """The groups of a source, or why they cannot be read."""
     try:
-        return read_groups(
+        held = read_groups(
             source, reward=request.given.get("reward"), skip_malformed=request.options.skip_malformed,
             rollouts_per_prompt=group_size,
             progress=request.progress, details=True, pass_threshold=request.options.pass_threshold,
         )  # fmt: skip
     except GrpoPlanError as error:
-        return error
+        return type(error)(for_runs(str(error)))
+    format, files = (
+        held.provenance.format,
+        os.fspath(source) if isinstance(source, str | os.PathLike) else "the sources",
+    )
+    if format in EVALUATIONS or (held.groups and not (held.step >= 0).any()):
+        what = "an evaluation, not a training log" if format in EVALUATIONS else "rollouts of no training step"
+        return PilotFormatError(
+            f"{files}: holds {what} ({format}), so it does not tell what happens from step to step. Read it as a pilot "
+            "with grpo-plan fit."
+        )
+    return held
+
+
+def for_runs(message: str) -> str:
+    """A message of the readers of rollouts by the options that reading a run has.
+
+    >>> for_runs("a.jsonl: say the group size with --rollouts-per-prompt (rollouts_per_prompt=).")
+    'a.jsonl: say the group size with --group-size (group_size=).'
+    """
+    for pattern, instead in OPTIONS_OF_RUNS:
+        message = re.sub(pattern, instead, message)
+    return message

@@ -9,13 +9,18 @@ from enum import StrEnum
 from typing import Any
 
 from grpo_plan.errors import DomainError
+from grpo_plan.runs.detectors.plan import tested_above
 from grpo_plan.runs.diagnosis import Diagnosis
+from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Finding, Severity
+from grpo_plan.runs.measured import Measured
 
 WAIT_ROWS = 10  # as the published late window is long at least
 WAIT_SHARE = 0.2  # and a part of the rows: the late windows at both ends of the wait hardly overlap
 WHOLE_LOG = 20  # rows from which a first look counts as a diagnosis of a log that was there already
 BY_CONSTRUCTION = frozenset(("FILTERED_METRIC", "BATCH_SCALED_METRIC"))  # told by settings and names, not by chance
+FLAT_ROWS = 150  # a run that learns slowly looks flat for so long; until then this alone is no warning
+THRESHOLD, PLANNED = "DEGENERATE_GROUPS", "DEAD_ABOVE_PLAN"
 GONE = "This is no longer found."
 
 
@@ -81,7 +86,8 @@ class AlertBook:
     A check that reads a fixed window is looked at many times while a log grows, and would sooner or later fire by
     chance. So a finding is told only when it was found at every look while the log grew by ``wait_rows`` rows and by
     ``wait_share`` of its rows; the same holds before it is called graver, milder or gone. What settings and names tell
-    is told at once, and so is what a first look at a log of 20 rows or more finds, which is one look.
+    is told at once, and so is what a first look at a log of 20 rows or more finds, which is one look. A warning that
+    would be none if the reward improved (`rests_on_flatness`) is one from row 150 on.
     """
 
     def __init__(self, *, wait_rows: int = WAIT_ROWS, wait_share: float = WAIT_SHARE) -> None:
@@ -102,7 +108,7 @@ class AlertBook:
         found = {finding.id: finding for finding in diagnosis.findings}
         for finding in diagnosis.findings:
             held = self._known.setdefault(finding.id, _Held())
-            alert = self._seen(held, finding, rows, step, at_once or finding.id in BY_CONSTRUCTION)
+            alert = self._seen(held, finding, diagnosis.facts, step, at_once or finding.id in BY_CONSTRUCTION)
             if alert is not None:
                 alerts.append(alert)
         for id, held in list(self._known.items()):
@@ -118,8 +124,10 @@ class AlertBook:
                 held.below = rows if held.below is None else held.below
         return tuple(alerts)
 
-    def _seen(self, held: _Held, finding: Finding, rows: int, step: int, at_once: bool) -> Alert | None:
-        now = finding.severity.rank
+    def _seen(self, held: _Held, finding: Finding, facts: Facts, step: int, at_once: bool) -> Alert | None:
+        now, rows = finding.severity.rank, int(facts.run.steps.size)
+        if rows < FLAT_ROWS and not at_once and rests_on_flatness(finding, facts):
+            now = Severity.INFO.rank
         for rank in range(now + 1):
             held.since.setdefault(rank, rows)
         for rank in range(now + 1, len(Severity)):
@@ -185,6 +193,25 @@ class AlertBook:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise DomainError(f"state of alerts is damaged ({type(error).__name__}: {error}). Start anew.") from None
         self._rows, self._known = rows, known
+
+
+def rests_on_flatness(finding: Finding, facts: Facts) -> bool:
+    """Whether a finding is a warning only because no improvement shows so far, which a slow run looks like at first.
+
+    That is so of dead groups above the published threshold, and of more dead groups than planned that came later and
+    are not all-fail.
+    """
+    if finding.severity is not Severity.WARNING:
+        return False
+    if finding.id != PLANNED:
+        return finding.id == THRESHOLD
+    steps, planned, fail = facts.run.steps, facts.planned, facts.all_fail
+    start = int(steps[min(max(2, steps.size // 20), steps.size - 1)])
+    if finding.onset_step is None or finding.onset_step <= start:
+        return False
+    if planned is None or planned.all_fail is None or not isinstance(fail, Measured):
+        return True
+    return not tested_above(facts, fail, planned.all_fail).test.crossed
 
 
 def _rank(value: Any) -> int:

@@ -117,6 +117,11 @@ class Clusters:
         return Clusters(steps=series.steps, hits=shares * totals, totals=totals, unit=unit)
 
     @property
+    def rows(self) -> int:
+        """Steps; groups of one step are one row."""
+        return int(np.unique(self.steps).size)
+
+    @property
     def shares(self) -> Floats:
         """Share of each cluster, shape (C,)."""
         return self.hits / self.totals

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from grpo_plan._validate import require
 from grpo_plan.planning.plan import Plan
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.advice import advise
+from grpo_plan.runs.detectors.published import BY_COMPOSITION
 from grpo_plan.runs.detectors.registry import detectors
 from grpo_plan.runs.expectation import Expectation
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Severity, Skipped
 from grpo_plan.runs.settings import DiagnosisSettings
 from grpo_plan.runs.tame import tamed
-from grpo_plan.runs.verdict import verdict_of
+from grpo_plan.runs.verdict import LEAST_SPECIFIC, verdict_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +89,7 @@ def diagnose(
         (o for o in outcomes if isinstance(o, Finding)), key=lambda f: -f.severity.rank
     )  # stable: the order of the checks within a severity
     findings = list(advise(facts, findings)) if remedies else findings
+    findings = _by_reason(findings)
     skipped = tuple(o for o in outcomes if isinstance(o, Skipped))
     return Diagnosis(
         verdict=verdict_of(facts, findings, len(skipped)),
@@ -95,6 +98,18 @@ def diagnose(
         clear=tuple(o for o in outcomes if isinstance(o, Clear)),
         facts=facts,
     )
+
+
+def _by_reason(findings: Sequence[Finding]) -> list[Finding]:
+    """The published rule says to look for the reason; where another check has found it, that one's remedy is said."""
+    told = []
+    for finding in findings:
+        others = [f for f in findings if f.severity.rank >= finding.severity.rank and f.id not in LEAST_SPECIFIC]
+        if finding.remedy == BY_COMPOSITION and others and finding.severity is not Severity.INFO:
+            told.append(replace(finding, remedy=f"As for {others[0].id}: {others[0].remedy}"))
+        else:
+            told.append(finding)
+    return told
 
 
 def expectation_of(plan: Plan | Expectation | str | PathLike[str] | None, group_size: int | None) -> Expectation | None:

@@ -161,13 +161,25 @@ class Facts:
         if planned is None:
             return np.full(steps.size, max(shown, 1), dtype=np.int64), False
         count = max(planned, shown)  # values that need more groups than a step has are means over several steps
+        whole = planned * self.steps_per_row
+        if found.name in SHARES and whole > count and self._fits(found.values[at], whole):
+            if not self._fits(found.values[at], planned):  # one step does not explain the shares, all of a row do
+                count = whole
         return np.full(steps.size, count, dtype=np.int64), self.steps_per_row == 1 and count == planned
+
+    @staticmethod
+    def _fits(shares: Floats, groups: int) -> bool:
+        """Whether every share is one of so many groups."""
+        counts = np.clip(shares, 0.0, 1.0) * groups
+        return bool(np.all(np.abs(counts - np.round(counts)) <= SLACK * groups))
 
     @cached_property
     def _shown_groups(self) -> int:
         """Fewest groups of a row that explain the logged shares, all of them: they are of the same groups."""
         found = [self.run.quantity(name) for name in SHARES]
-        return max((groups_at_least(q.values) for q in found if isinstance(q, Quantity) and q.metrics), default=1)
+        logged = [q.values for q in found if isinstance(q, Quantity) and q.metrics]
+        within = [v for v in logged if not bool(np.any((v < -SLACK) | (v > 1.0 + SLACK)))]  # others are no shares
+        return max((groups_at_least(v) for v in within), default=1)
 
     def _part(self, name: str) -> Measured | Absent:
         """All-pass or all-fail groups; from mean and dead fraction where 0/1 rewards leave a narrow range."""
@@ -211,8 +223,17 @@ class Facts:
         reason = f"{_words(found.name)}: it is not logged, and {more}. Dump rollouts, or log it."
         return Absent(name=found.name, cause=found.cause, reason=reason, metrics=found.metrics)
 
+    def _dead_of_one(self, spread: Quantity) -> Measured:
+        """One group a row, of any rewards: dead where they do not differ, mixed where they do (theory.md, eq. 92)."""
+        at = np.isfinite(spread.values)
+        return Measured(
+            name="dead_fraction", steps=self.run.steps[at], values=(spread.values[at] <= SLACK).astype(np.float64),
+            groups=np.ones(int(at.sum()), dtype=np.int64), groups_known=True, stage=spread.stage,
+            words=f"{', '.join(spread.metrics) or 'the rollouts'}, of one group a row",
+        )  # fmt: skip
+
     def _dead_bounds(self, found: Absent) -> Measured | None:
-        """Bounds of a dead fraction that is not logged; None where the log says nothing of it."""
+        """A dead fraction that is not logged: bounds, or exact with one group a row; None if the log says nothing."""
         size = self.run.steps.size
         low = np.zeros(size) if found.lower is None else np.nan_to_num(found.lower, nan=0.0)
         high = np.ones(size) if found.upper is None else np.nan_to_num(found.upper, nan=1.0)
@@ -222,6 +243,9 @@ class Facts:
             said |= np.isfinite(found.lower if found.lower is not None else np.asarray(found.upper))
             words.append(", ".join(found.metrics))
         spread, batches = self.run.quantity("group_reward_std"), self.run.quantity("generation_batches")
+        single = self.prompts_per_step == 1 and self.steps_per_row == 1 and found.cause is not Cause.SURVIVORS_ONLY
+        if single and isinstance(spread, Quantity) and bool(np.isfinite(spread.values).any()):
+            return self._dead_of_one(spread)
         if isinstance(spread, Quantity) and self.rewards.binary and self.group_size is not None and self.group_size > 1:
             at = np.isfinite(spread.values)
             below, above = dead_bounds_from_spread(spread.values[at], self.group_size)

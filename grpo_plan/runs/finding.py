@@ -52,6 +52,7 @@ class Waste:
         usd: Price of these.
         steps: Steps counted.
         missing: What each unknown amount needs.
+        beyond: Share of dead groups that was planned: only what exceeds it is counted; None where all is.
     """
 
     rollouts: float | None
@@ -61,6 +62,14 @@ class Waste:
     usd: float | None
     steps: int
     missing: Mapping[str, str] = field(default_factory=dict)
+    beyond: float | None = None
+
+    @property
+    def what(self) -> str:
+        """What is counted, in words."""
+        if self.beyond is None:
+            return "in dead groups"
+        return f"in dead groups beyond the {100.0 * self.beyond:.3g} % planned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
@@ -28,6 +29,8 @@ LEAST_TOLD = 1e-4  # share that is not told from a smaller one
 LEFT_OUT = 1e-3  # probability of the pairs that are not looked at
 NODES = 7
 HALVINGS = 40
+PARTS = 16  # of a span that holds a crossing, looked at at once
+FINE = 16.0  # parts of the usual distance of two rows to which a crossing is told where steps are not whole
 STEEP = 30.0
 
 
@@ -62,10 +65,11 @@ class Forecast:
         level: Level of the band and of the range of the crossing.
         rows: Rows with a value.
         chance: Probability that it passes the limit within the horizon; 1 if it has; None where too short.
-        crossing: Step by which it has passed with probability one half; None: not within the horizon.
+        crossing: First whole step by which it has passed with probability one half, whatever the horizon; None: not
+            within it.
         crossing_low: Step by which it has passed with probability ``(1 - level) / 2``.
         crossing_high: Step by which it has passed with probability ``(1 + level) / 2``.
-        steps: Steps of the band, shape (H,).
+        steps: Steps of the band, shape (H,); whole ones where those of the log and the horizon are.
         mid: Median of the share that a row shows there.
         low: Lower end of the band: of one row's share, its own noise with it.
         high: Upper end.
@@ -155,22 +159,30 @@ def forecast(
         return empty
     row_noise = float(np.median(n))  # the band is for rows like those logged
     spacing = float(np.median(np.diff(at)))
-    last = float(at[-1])
+    last, logged = float(at[-1]), at
     at, x, n = _pooled(at, x, n)
     seen = _likely(posterior(at, x, n, counted=groups is not None))
     count = int(np.clip(round(empty.horizon_steps / spacing), 1, MOST_STEPS))
     ahead = np.linspace(empty.horizon_steps / count, empty.horizon_steps, count)
+    whole = empty.horizon_steps >= 1.0 and bool((np.append(logged, empty.horizon_steps) % 1.0 == 0.0).all())
+    if whole:
+        ahead = np.unique(np.maximum(np.round(ahead), 1.0))
     since = ahead + (last - float(at[-1]))
     lows, mids, highs = _band(seen, since, row_noise, empty.level)
     if groups is None:
         row_noise /= min(1.0, float(seen.weight @ seen.noise))
     lows, highs = _outwards(lows, row_noise, x), 1.0 - _outwards(1.0 - highs, row_noise, 1.0 - x)
     sign = -1.0 if below else 1.0
-    beyond, chance = _passed(seen, since, float(np.log(bound / (1.0 - bound))), sign)
+    edge = float(np.log(bound / (1.0 - bound)))
+    beyond, chance = _passed(seen, since, edge, sign)
     tail = (1.0 - empty.level) / 2.0
+    lag = last - float(at[-1])
+    unit = 1.0 if whole else spacing / FINE
     when = [
-        float(base + last + ahead[np.argmax(chance >= q)]) if chance[-1] >= q else None for q in (tail, 0.5, 1.0 - tail)
+        _crossing(lambda t: _passed(seen, t + lag, edge, sign)[1], ahead, chance, q, unit)
+        for q in (tail, 0.5, 1.0 - tail)
     ]
+    when = [None if found is None else float(base + last + found) for found in when]
     if beyond >= 1.0 - tail:
         status = ForecastStatus.ALREADY_BEYOND
     elif chance[-1] >= 0.5:
@@ -190,6 +202,25 @@ def forecast(
         low=lows,
         high=highs,
     )
+
+
+def _crossing(
+    passed: Callable[[Floats], Floats], ahead: Floats, chance: Floats, level: float, unit: float
+) -> float | None:
+    """First time ahead, in whole units, at which a chance that never falls reaches a level; None: not within."""
+    if chance[-1] < level:
+        return None
+    i = int(np.argmax(chance >= level))
+    low, high = (float(ahead[i - 1]) if i else 0.0), float(ahead[i])
+    while high - low > unit * (1.0 + 1e-9):
+        parts = int(np.clip(np.ceil((high - low) / unit - 1e-9), 2, PARTS))
+        between = low + np.ceil(np.arange(1, parts) * ((high - low) / unit / parts) - 1e-9) * unit
+        between = np.unique(between[between < high])
+        beyond = np.flatnonzero(passed(between) >= level)
+        j = int(beyond[0]) if beyond.size else between.size
+        high = high if j == between.size else float(between[j])
+        low = float(between[j - 1]) if j else low
+    return high
 
 
 def posterior(at: Floats, x: Floats, n: Floats, *, counted: bool) -> Posterior:

@@ -56,6 +56,13 @@ def drop_prompts(case: Case, kind: DeadKind) -> Remedy:
         expected = f"Nothing may be left: the {name} share is {share(part)}."
         return Remedy(action=action, expected=expected, price=price, numbers=numbers)
     low = float(dead_without(dead.low, most))
+    if dead.value is not None and dead.value >= 1.0:
+        expected = (
+            f"No group of the last rows is mixed (D = {share(dead)}): without the {name} ones the rest is dead too, or "
+            f"at least {low:.3f} of it by the limits. Bring in prompts that are solved now and then."
+        )
+        numbers |= {"dead_low_without": low, "dead_high_without": 1.0}
+        return Remedy(action=action, expected=expected, price=price, numbers=numbers)
     numbers |= {"dead_low_without": low, "dead_high_without": dead.high}
     expected = (
         f"D falls from {share(dead)} to {low:.3f} at best, if every {name} group ({share(part)}) is of such a "

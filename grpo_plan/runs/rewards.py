@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.quantities import Quantity, RunView, quantity_of
+from grpo_plan.quantities import Quantity, RunView, Stage, quantity_of
 from grpo_plan.run_log import RunLog
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,13 @@ def rewards_of(run: RunLog, view: RunView, rollouts: int | None = None) -> Rewar
     values = mean.values[np.isfinite(mean.values)]
     if values.size and (values.min() < -CLOSE or values.max() > 1.0 + CLOSE):
         return Rewards(kind=RewardKind.GRADED, because=f"mean rewards go from {values.min():.3g} to {values.max():.3g}")
-    return _of_ends(view) or _of_pass_rate(view, mean) or _of_spread(view, mean) or _of_grain(values, rollouts)
+    return (
+        _of_equal(view, mean)
+        or _of_ends(view)
+        or _of_pass_rate(view, mean)
+        or _of_spread(view, mean)
+        or _of_grain(values, rollouts)
+    )
 
 
 def _of_rollouts(run: RunLog) -> Rewards | None:
@@ -83,6 +89,34 @@ def _of_rollouts(run: RunLog) -> Rewards | None:
         shown = f"{levels[0]:g} and {levels[1]:g}"
         return Rewards(kind=RewardKind.TWO_LEVELS, because=f"the rollouts have the rewards {shown} only")
     return Rewards(kind=RewardKind.GRADED, because=f"the rollouts have rewards of {levels.size:,} levels or more")
+
+
+def _of_equal(view: RunView, mean: Quantity) -> Rewards | None:
+    """Rewards that are equal at every row and are 0, or 1: all fail, or all pass.
+
+    Where the spread of the batch is 0, its rewards are the mean. Where it is only that of each group, groups could
+    still cancel, at every row to the last digit: that is left out of account from `ROWS_TO_TELL` rows on. Which end 0
+    and 1 are is taken for granted: no reward is below 0 or above 1.
+    """
+    known = np.isfinite(mean.values)
+    values = np.unique(mean.values[known])
+    if values.size != 1 or values[0] not in (0.0, 1.0):
+        return None
+    batch, groups = np.zeros(known.size, dtype=bool), np.zeros(known.size, dtype=bool)
+    for name, equal in (("reward_std", 0.0), ("group_reward_std", 0.0), ("dead_fraction", 1.0)):
+        found = quantity_of(name, view)
+        if isinstance(found, Quantity) and found.stage is not Stage.AFTER:
+            (batch if name == "reward_std" else groups)[found.values == equal] = True
+    for name, equal in (("reward_std", 0.0), ("frac_reward_zero_std", 1.0)):  # whichever of their meanings they have
+        logged = view.get(name)
+        if logged is not None:
+            groups |= logged == equal
+    sure = bool(batch[known].all())
+    if not sure and (not bool((batch | groups)[known].all()) or int(known.sum()) < ROWS_TO_TELL):
+        return None
+    end = "0, so that none is paid" if values[0] == 0.0 else "1, so that each is paid in full"
+    because = f"the rewards of every row are equal and {end} (taken to lie between 0 and 1)"
+    return Rewards(kind=RewardKind.BINARY, because=because)
 
 
 def _of_ends(view: RunView) -> Rewards | None:

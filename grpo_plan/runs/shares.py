@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from grpo_plan.quantities import Absent, Stage
+from grpo_plan.runs.clustered import clustered_share
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.measured import Counts, Floats, Measured
 from grpo_plan.runs.series import share_over
@@ -29,6 +31,8 @@ class Part:
         words: Where it comes from.
         stage: Whether groups that were thrown away are counted; None where nothing is known.
         reason: Why nothing is known; None where something is.
+        seen_low: What the share of the groups seen is at least; the value where the log tells it exactly.
+        seen_high: What it is at most. ``low`` and ``high`` are limits of the share that groups are drawn with.
     """
 
     value: float | None
@@ -40,6 +44,8 @@ class Part:
     words: str = ""
     stage: Stage | None = None
     reason: str | None = None
+    seen_low: float | None = None
+    seen_high: float | None = None
 
     @property
     def known(self) -> bool:
@@ -79,7 +85,8 @@ class GroupShares:
 def group_shares(facts: Facts) -> tuple[GroupShares, ...]:
     """Early and late shares, by the windows of the published rule; all rows and late ones where these would overlap.
 
-    Limits are those of theory.md, eq. 84; of a share that is only bounded they hold the bounds.
+    Limits are those of theory.md, eq. 84, and of eq. 94 for dead groups of neither kind, as in FLAT_REWARD.
+    Of a share that is only bounded they hold the bounds.
 
     Args:
         facts: The run.
@@ -138,7 +145,8 @@ def _part(found: Measured | Absent, first: int, last: int, level: float) -> Part
     same = low.value is not None and high.value is not None and abs(high.value - low.value) <= ROUNDING
     return Part(
         value=low.value if same else None, low=low.low, high=high.high, rows=rows.rows, groups=low.groups,
-        groups_known=rows.groups_known, words=rows.words, stage=rows.stage,
+        groups_known=rows.groups_known, words=rows.words, stage=rows.stage, seen_low=low.value,
+        seen_high=high.value,
     )  # fmt: skip
 
 
@@ -146,7 +154,15 @@ def _complement(dead: Part) -> Part:
     if dead.low is None or dead.high is None:
         return dead
     value = None if dead.value is None else 1.0 - dead.value
-    return replace(dead, value=value, low=1.0 - dead.high, high=1.0 - dead.low)
+    return _mapped(dead, value, lambda share: 1.0 - share)
+
+
+def _mapped(part: Part, value: float | None, rule: Callable[[float], float]) -> Part:
+    """What follows from a part by a rule that rises or falls."""
+    ends = [None if end is None else rule(end) for end in (part.low, part.high, part.seen_low, part.seen_high)]
+    if rule(1.0) < rule(0.0):
+        ends = [ends[1], ends[0], ends[3], ends[2]]
+    return replace(part, value=value, low=ends[0], high=ends[1], seen_low=ends[2], seen_high=ends[3])
 
 
 def _other(facts: Facts, first: int, last: int, level: float) -> Part:
@@ -154,7 +170,12 @@ def _other(facts: Facts, first: int, last: int, level: float) -> Part:
     other = other_dead(facts)
     if isinstance(other, Absent) and facts.rewards.binary and isinstance(facts.dead, Measured):
         return Part(value=None, low=None, high=None, reason="Rewards are 0 or 1: dead groups all pass or all fail.")
-    return _part(other, first, last, level)
+    part = _part(other, first, last, level)
+    if isinstance(other, Absent) or not part.rows:
+        return part
+    rows = other.take((other.steps >= first) & (other.steps <= last))
+    limits = clustered_share(rows.values * rows.groups, rows.groups, level=level)  # they come and go together
+    return replace(part, low=limits.low, high=limits.high)
 
 
 def other_dead(facts: Facts) -> Measured | Absent:
@@ -195,7 +216,7 @@ def _mixed_groups(facts: Facts, dead: Part, first: int, last: int) -> Part:
     if groups is None:
         return Part(value=None, low=None, high=None, reason=NEEDS_PROMPTS)
     value = None if mixed.value is None else mixed.value * groups
-    return replace(mixed, value=value, low=mixed.low * groups, high=mixed.high * groups)
+    return _mapped(mixed, value, lambda share: share * groups)
 
 
 def groups_per_step(facts: Facts, first: int, last: int) -> float | None:

@@ -11,6 +11,8 @@ from grpo_plan.runs.finding import Finding, Severity
 from grpo_plan.runs.measured import Measured
 
 AT_ONCE = 3
+AT_END = 2  # rows whose mean reward is exactly 0 or 1, before they are spoken of
+LEAST_SPECIFIC = ("DEAD_ABOVE_PLAN", "REWARD_STD_DEATH", "ADV_COLLAPSE", "DEGENERATE_GROUPS")  # what is wrong, not why
 
 
 def verdict_of(facts: Facts, findings: Sequence[Finding], skipped: int = 0) -> str:
@@ -23,7 +25,7 @@ def _dead(facts: Facts) -> str:
     if not facts.run.steps.size:
         return "The log holds no training step."
     if isinstance(dead, Absent):
-        return "The log does not tell how many groups are dead."
+        return f"The log does not tell how many groups are dead.{_at_ends(facts)}"
     window, share = late_share(facts, dead)
     if dead.exact:
         said = f"{in_words(share)} of groups are dead in {window.span}"
@@ -33,6 +35,23 @@ def _dead(facts: Facts) -> str:
     known = [part for part in parts if part]
     composition = f" ({', '.join(known)})" if known else ""
     return f"{said}{composition}{_planned(facts)}."
+
+
+def _at_ends(facts: Facts) -> str:
+    """Rows whose mean reward is exactly 0 or 1: whole steps of dead groups, if rewards end there."""
+    reward = facts.reward
+    if isinstance(reward, Absent):
+        return ""
+    told = []
+    for end, kind in ((0.0, "fail"), (1.0, "pass")):
+        beyond = reward.values < end if end == 0.0 else reward.values > end
+        rows = int((reward.values == end).sum())
+        if rows >= AT_END and not beyond.any():
+            told.append(
+                f" At {rows:,} of {reward.rows:,} rows the mean reward is exactly {end:g}: if no reward is "
+                f"{'below' if end == 0.0 else 'above'} {end:g}, all groups {kind} altogether there."
+            )
+    return "".join(told)
 
 
 def _part(facts: Facts, series: Measured | Absent, word: str) -> str:
@@ -58,11 +77,18 @@ def _planned(facts: Facts) -> str:
     return f", in line with the plan's {band}"
 
 
+def most_specific(grave: Sequence[Finding]) -> Finding:
+    """Of the gravest findings the one that says most about the reason: its remedy is the one to begin with."""
+    gravest = [f for f in grave if f.severity is grave[0].severity]
+    order = {id: place for place, id in enumerate(LEAST_SPECIFIC, start=1)}
+    return min(gravest, key=lambda f: order.get(f.id, 0))
+
+
 def _worst(findings: Sequence[Finding]) -> str:
     grave = [f for f in findings if f.severity is not Severity.INFO]
     if grave:
         shown = ", ".join(f.id for f in grave[:AT_ONCE]) + (", ..." if len(grave) > AT_ONCE else "")
-        return f"{grave[0].severity.value.capitalize()}: {shown}. {grave[0].remedy}"
+        return f"{grave[0].severity.value.capitalize()}: {shown}. {most_specific(grave).remedy}"
     if findings:
         return f"No warning; to know: {', '.join(f.id for f in findings[:AT_ONCE])}."
     return "No warning."

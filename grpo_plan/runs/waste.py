@@ -74,6 +74,7 @@ def waste_of(facts: Facts, dead: Measured, *, beyond: float | None = None) -> Wa
         rollouts=value, rollouts_low=low, rollouts_high=high, gpu_hours=hours, usd=usd,
         steps=int(steps.sum()) if counted is None else counted.steps,
         missing=missing,
+        beyond=beyond,
     )  # fmt: skip
 
 

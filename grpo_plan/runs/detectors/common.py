@@ -58,17 +58,18 @@ def share_of(series: Measured, level: float) -> SeenShare:
 
 
 def in_words(share: SeenShare | Share) -> str:
-    """A share with its limits as percentages; of one that is only bounded, its bounds.
+    """A share with its limits as percentages; of one that is only bounded, its bounds and their limits.
 
     >>> in_words(SeenShare(value=0.59, seen_low=0.59, seen_high=0.59, low=0.57, high=0.61, rows=40))
     '59 % (57 to 61 %)'
     >>> in_words(SeenShare(value=None, seen_low=0.6, seen_high=0.8, low=0.43, high=0.91, rows=40))
-    'between 60 and 80 %'
+    'between 60 and 80 % (limits 43 to 91 %)'
     """
     if share.value is None and isinstance(share, SeenShare):
+        limits = f"limits {percent(share.low)} to {percent(share.high)} %"
         if share.seen_high - share.seen_low < 0.002:
-            return f"about {percent(0.5 * (share.seen_low + share.seen_high))} %"
-        return f"between {percent(share.seen_low)} and {percent(share.seen_high)} %"
+            return f"about {percent(0.5 * (share.seen_low + share.seen_high))} % ({limits})"
+        return f"between {percent(share.seen_low)} and {percent(share.seen_high)} % ({limits})"
     if share.value is None:
         return "an unknown share"
     return f"{percent(share.value)} % ({percent(share.low)} to {percent(share.high)} %)"
@@ -103,6 +104,18 @@ def evidence_of(name: str, share: SeenShare | Share) -> dict[str, float | int | 
     if share.value is None and isinstance(share, SeenShare):
         found |= {f"{name}_at_least": share.seen_low, f"{name}_at_most": share.seen_high}
     return found
+
+
+def vague(id: str, name: str, share: Share, span: str) -> Skipped | None:
+    """A check that saw too little to call a share small; None where its limits are close enough together.
+
+    >>> share = Share(value=0.0, low=0.0, high=0.6, rows=1, groups=4.0, level=0.95)
+    >>> vague("FLAT_REWARD", "the share of such groups", share, "step 3").needs
+    'more groups: the share of such groups is 0 % (0 to 60 %) in step 3.'
+    """
+    if share.value is not None and share.high - share.low <= WIDE:
+        return None
+    return Skipped(id=id, needs=f"more groups: {name} is {in_words(share)} in {span}.")
 
 
 def too_little(id: str, name: str, share: SeenShare, window: Measured) -> Skipped:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from grpo_plan.group_log import GroupLog
 from grpo_plan.runs.clustered import Clusters
 from grpo_plan.runs.detectors.asking import rollouts_wanted
-from grpo_plan.runs.detectors.common import evidence_of, in_words
+from grpo_plan.runs.detectors.common import evidence_of, in_words, vague
 from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severity_by
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
@@ -46,6 +46,12 @@ def duplicate_rollouts(facts: Facts) -> Outcome:
     if repeated.low > REPEATED_WARNING and severity in (None, Severity.INFO):
         severity = Severity.WARNING
     if severity is None:
+        window = late if is_late else clusters
+        doubt = vague(id, "the share of groups that are one text", share, window.span) or vague(
+            id, "the share of rollouts that repeat a text", repeated, clusters.span
+        )
+        if doubt is not None:
+            return doubt
         return Clear(id=id, because=f"{seen}.")
     if tokens is None:
         severity, why = Severity.INFO, "their length is not known, and short answers repeat by themselves"
@@ -64,7 +70,7 @@ def duplicate_rollouts(facts: Facts) -> Outcome:
             **evidence_of("identical_group_fraction", share),
             **evidence_of("repeated_rollout_fraction", repeated),
             "window": "late" if is_late else "whole run",
-            "rows": share.rows,
+            "rows": (late if is_late else clusters).rows,
             "groups": int(known.sum()),
             "identical_groups": int(same.sum()),
             "identical_groups_dead": int((same & groups.dead).sum()),

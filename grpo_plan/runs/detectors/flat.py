@@ -11,7 +11,7 @@ from grpo_plan.group_log import GroupLog
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.clustered import Clusters
 from grpo_plan.runs.detectors.asking import rollouts_wanted, wanted
-from grpo_plan.runs.detectors.common import evidence_of, in_words
+from grpo_plan.runs.detectors.common import evidence_of, in_words, vague
 from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severity_by
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Evidence, Finding, Outcome, Severity, Skipped
@@ -42,11 +42,16 @@ def flat_reward(facts: Facts) -> Outcome:
         return Skipped(id=id, needs=found)
     late = found.clusters.late(knobs.late_share, knobs.late_rows)
     share, is_late = graver(found.clusters.share(knobs.level), late.share(knobs.level))
-    unit = found.clusters.unit
-    seen = f"{in_words(share)} of {unit} earn one reward that is neither pass nor fail in "
-    seen += (late if is_late else found.clusters).span
+    unit, window = found.clusters.unit, late if is_late else found.clusters
+    span = window.span
+    seen = f"{in_words(share)} of {unit} earn one reward that is neither pass nor fail in {span}"
     severity = severity_by(share.low, FLAT_INFO, FLAT_WARNING, FLAT_CRITICAL)
     if severity is None:
+        doubt = vague(
+            id, f"the share of {unit} with one reward that is neither pass nor fail", share, f"{span} ({found.words})"
+        )
+        if doubt is not None:
+            return doubt
         return Clear(id=id, because=f"{seen} ({found.words}).")
     curve = learning_curve(facts)
     if curve.improving or (not is_late and late.share(knobs.level).low <= FLAT_WARNING) or unit != "groups":
@@ -61,7 +66,7 @@ def flat_reward(facts: Facts) -> Outcome:
         **evidence_of("flat_fraction", share),
         "share_of": unit,
         "window": "late" if is_late else "whole run",
-        "rows": share.rows,
+        "rows": window.rows,
         "reward_most_often": found.reward,
         "reward_most_often_share": found.reward_share,
         "equal_at_zero_groups": found.zero,
@@ -87,7 +92,7 @@ def _flat_groups(facts: Facts) -> Flat | None:
         return None
     paid, at_zero = paid_flat(groups)
     words = f"{groups.groups:,} groups of rollouts"
-    words += f", {at_zero:,} more equal at 0 above negative rewards" if at_zero else ""
+    words += f"; in {at_zero:,} of them all rewards are 0, which is a fail where others are negative" if at_zero else ""
     values, counts = np.unique(np.round(groups.reward_mean[paid], SAME_REWARD), return_counts=True)
     most = int(np.argmax(counts)) if counts.size else None
     return Flat(
@@ -152,7 +157,7 @@ def _flat_rest(facts: Facts) -> Flat | str:
     if dead.words == passed.words or set(dead.words.split(", ")) <= set(f"{passed.words}, {failed.words}".split(", ")):
         return (
             f"the dead fraction by itself: {dead.words} counts only groups that all pass or all fail as dead. "
-            f"{rollouts_wanted(facts)}"
+            f"{rollouts_wanted(facts, 'which groups are dead at a reward between the ends')}"
         )
     steps = np.intersect1d(np.intersect1d(dead.steps, passed.steps), failed.steps)
     at = [np.isin(p.steps, steps) for p in (dead, passed, failed)]

@@ -125,7 +125,7 @@ def batch_scaled_metric(facts: Facts) -> Outcome:
         says=f"{name} {reads}, and {'is' if sure else 'may be'} 1 only where all rewards of a batch are equal: {says}.",
         onset_step=onset,
         evidence=evidence if share is None else {**evidence, **evidence_of("dead_fraction", share)},
-        remedy=_remedy(facts, share),
+        remedy=_remedy(facts, name, share),
         reference=OF_BATCH,
     )
 
@@ -166,7 +166,8 @@ def _counted(facts: Facts) -> Measured | None:
     return found if isinstance(found, Measured) and found.words == "counted from the rollouts" else None
 
 
-def _remedy(facts: Facts, share: SeenShare | None) -> str:
+def _remedy(facts: Facts, name: str, share: SeenShare | None) -> str:
     if share is None:
-        return f"Do not read it as the dead fraction. {rollouts_wanted(facts)}"
-    return "Do not read it as the dead fraction: count the groups of the rollouts, as here."
+        wanted = rollouts_wanted(facts, "how many groups of a step are dead")
+        return f"Do not read {name} as the dead fraction. {wanted}"
+    return f"Do not read {name} as the dead fraction: count the groups of the rollouts, as here."

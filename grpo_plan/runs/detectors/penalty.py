@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grpo_plan.quantities import Absent, Stage
-from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share
+from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, too_little
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
@@ -124,6 +124,8 @@ def kl_only_gradient(facts: Facts) -> Outcome:
     window, share = late_share(facts, dead)
     weight = "above 0" if penalty.weight is None else f"{penalty.weight:g}"
     seen = f"{in_words(share)} of groups are dead in {window.span}, with a penalty of weight {weight} ({penalty.words})"
+    if share.undecided(SPEAK):
+        return too_little(id, "the dead fraction", share, window)
     if share.low <= SPEAK:
         return Clear(id=id, because=f"{seen}.")
     curve = learning_curve(facts)

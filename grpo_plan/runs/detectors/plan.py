@@ -9,9 +9,9 @@ from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_
 from grpo_plan.runs.expectation import Expected, ExpectedGroups
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
-from grpo_plan.runs.learning import learning_curve
+from grpo_plan.runs.learning import Learning, learning_curve
 from grpo_plan.runs.measured import Measured
-from grpo_plan.runs.sequential import SequentialTest, above, onset
+from grpo_plan.runs.sequential import Onset, SequentialTest, above, onset
 
 ID = "DEAD_ABOVE_PLAN"
 NO_PLAN = "a plan: --plan FILE, with what grpo-plan plan PILOT --json (or fit --json) printed."
@@ -25,7 +25,7 @@ class Tested:
 
     limit: float
     test: SequentialTest
-    onset_row: int | None
+    onset: Onset | None
     from_start: bool
 
 
@@ -53,12 +53,18 @@ def dead_above_plan(facts: Facts) -> Outcome:
             f"rows finds more than {percent(tested.limit)} % (chance of a false alarm per run {chance:g}).",
         )
     severity, why, remedy = _why(facts, planned, tested)
-    at = tested.onset_row or 0
+    began = tested.onset
+    first, least, most = (0, 0, 0) if began is None else (began.row, began.earliest, began.latest)
+    since, earliest, latest = (int(dead.steps[row]) for row in (first, least, most))
+    detected = int(dead.steps[tested.test.crossed_at or 0])
+    begin = f"step {since:,}" if earliest == latest else f"step {since:,} (between {earliest:,} and {latest:,})"
     return Finding(
         id=ID,
         severity=severity,
-        says=f"{in_words(share)} of groups are dead in {window.span}, the plan expects {band}: {why}.",
-        onset_step=int(dead.steps[at]),
+        says=f"{in_words(share)} of groups are dead in {window.span}, the plan expects {band}: {why}. "
+        f"They exceed {percent(tested.limit)} %, its limit that is tested, most likely since {begin}; the "
+        f"test was sure of it at step {detected:,}.",
+        onset_step=since,
         evidence={
             **evidence_of("late_dead_fraction", share),
             "planned_dead_fraction": planned.dead.value,
@@ -67,7 +73,9 @@ def dead_above_plan(facts: Facts) -> Outcome:
             "tested_limit": tested.limit,
             "anytime_p": tested.test.p_value,
             "false_alarm_per_run": chance,
-            "detected_at_step": int(dead.steps[tested.test.crossed_at or 0]),
+            "onset_step_earliest": earliest,
+            "onset_step_latest": latest,
+            "detected_at_step": detected,
             "group_size": planned.group_size,
             "bounded_only": not dead.exact,
         },
@@ -83,7 +91,7 @@ def tested_above(facts: Facts, series: Measured, expected: Expected) -> Tested:
     test = above(series.lower, limit, groups=series.groups, alpha=chance)
     began = onset(series.lower, limit, groups=series.groups, alpha=chance) if test.crossed else None
     from_start = began is not None and began.earliest <= max(2, series.rows // 20)
-    return Tested(limit=limit, test=test, onset_row=None if began is None else began.row, from_start=from_start)
+    return Tested(limit=limit, test=test, onset=began, from_start=from_start)
 
 
 def _why(facts: Facts, planned: ExpectedGroups, tested: Tested) -> tuple[Severity, str, str]:
@@ -104,7 +112,7 @@ def _why(facts: Facts, planned: ExpectedGroups, tested: Tested) -> tuple[Severit
             "more groups than planned fail altogether" + (" from the start" if parts["fail"].from_start else ""),
             f"{COMPARE} Then plan again from a pilot of this policy.",
         )
-    if passing and curve.improving and not tested.from_start:
+    if passing and not tested.from_start and curve.learning in (Learning.IMPROVING, Learning.UNCLEAR):
         return (
             Severity.INFO,
             f"because prompts become easy; {curve.says}",

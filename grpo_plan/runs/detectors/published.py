@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from grpo_plan.quantities import Absent
 from grpo_plan.quantities.spread import all_advantages_zero
-from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, too_little
+from grpo_plan.runs.detectors.common import absent, evidence_of, in_words, late_share, percent, share_of, too_little
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
 from grpo_plan.runs.learning import Learning, learning_curve
@@ -70,7 +70,7 @@ def degenerate_groups(facts: Facts) -> Outcome:
         id=id,
         severity=severity,
         says=f"{in_words(share)} of groups are dead in {window.span}, more than {percent(knobs.dead_threshold)} % in "
-        f"{rows}; {why}.",
+        f"{rows}{_dated(facts, dead, start)}; {why}.",
         onset_step=int(dead.steps[start]),
         evidence={
             **evidence_of("late_dead_fraction", share),
@@ -85,6 +85,17 @@ def degenerate_groups(facts: Facts) -> Outcome:
         remedy=NO_SIGNAL if nothing and severity is not Severity.INFO else BY_COMPOSITION,
         reference=f"{SOURCE} (threshold 0.4, 15 rows, mean of the last 20 % of at least 10 rows).",
     )
+
+
+def _dated(facts: Facts, dead: Measured, start: int) -> str:
+    """Where the rule dates it; and that this is no begin where the share was as high before."""
+    if start == 0:
+        return " from the first one on"
+    dated = f" from step {int(dead.steps[start]):,} on, where the rule dates it"
+    before = share_of(dead.take(slice(0, start)), facts.settings.level)
+    if before.high <= facts.settings.dead_threshold:
+        return dated
+    return f"{dated} (that need not be the begin: {in_words(before)} before)"
 
 
 def _severity(facts: Facts, low: float, nothing: bool, learning: Learning) -> tuple[Severity, str]:
@@ -110,8 +121,8 @@ def adv_collapse(facts: Facts) -> Outcome:
     if isinstance(found, Absent):
         return _zero_advantages(facts, found)
     early, late = _early(found), facts.late(found)
-    if found.rows < EARLY_ROWS + 1:
-        return Skipped(id=id, needs=f"more than {EARLY_ROWS} rows of {found.words}; the log has {found.rows}.")
+    if early.rows + late.rows > found.rows:
+        return _overlap(id, found, late)
     before, after = early.mean, late.mean
     if not (after < ADVANTAGE_LOW and before > ADVANTAGE_HEALTHY):
         because = f"{found.words} is {before:.3g} in {early.span} and {after:.3g} in {late.span}."
@@ -120,7 +131,7 @@ def adv_collapse(facts: Facts) -> Outcome:
     return Finding(
         id=id,
         severity=_at_ceiling(facts, Severity.WARNING),
-        says=f"the standard deviation of the advantages fell from {before:.3g} in {early.span} to {after:.3g} in "
+        says=f"The standard deviation of the advantages fell from {before:.3g} in {early.span} to {after:.3g} in "
         f"{late.span}: hardly a rollout pulls.",
         onset_step=None if start is None else int(found.steps[start]),
         evidence={"early_advantage_std": before, "late_advantage_std": after, "rows": found.rows},
@@ -149,7 +160,7 @@ def _zero_advantages(facts: Facts, missing: Absent) -> Outcome:
     return Finding(
         id=id,
         severity=_at_ceiling(facts, Severity.CRITICAL),
-        says=f"every advantage is 0 {since} ({where} and before): the policy gets no gradient from rewards.",
+        says=f"Every advantage is 0 {since} ({where} and before): the policy gets no gradient from rewards.",
         onset_step=int(steps[after]),
         evidence={"late_advantage_abs_max": 0.0, "rows": int(zero.size), "zero_rows": int(zero.sum())},
         remedy=_ceiling_remedy(facts),
@@ -163,18 +174,20 @@ def reward_std_death(facts: Facts) -> Outcome:
     if isinstance(found, Absent):
         return absent(id, found)
     if found.rows < SUSTAINED:
-        return Skipped(id=id, needs=f"{SUSTAINED} rows of {found.words}; the log has {found.rows}.")
+        return Skipped(id=id, needs=f"{SUSTAINED} rows of {found.name}; the log has {found.rows}.")
     early, late = _early(found), facts.late(found)
     before, after = early.mean, late.mean
     never = bool(np.all(found.values <= 1e-9))
+    if not never and early.rows + late.rows > found.rows:
+        return _overlap(id, found, late)
     if not never and not (after < STD_LOW and before >= STD_RATIO * after):
         return Clear(id=id, because=f"{found.words} is {before:.3g} in {early.span} and {after:.3g} in {late.span}.")
     start = 0 if never else first_stretch(found.values < STD_LOW, SUSTAINED)
     fell = f"fell from {before:.3g} in {early.span} to {after:.3g} in {late.span}"
     says = (
-        f"all rewards of a batch have been equal since the start ({found.span})"
+        f"All rewards of a batch have been equal since the start ({found.span})"
         if never
-        else f"the standard deviation of the rewards of a batch {fell}"
+        else f"The standard deviation of the rewards of a batch {fell}"
     )
     return Finding(
         id=id,
@@ -189,6 +202,15 @@ def reward_std_death(facts: Facts) -> Outcome:
 
 def _early(series: Measured) -> Measured:
     return series.take(slice(0, max(EARLY_ROWS, int(EARLY_SHARE * series.rows))))
+
+
+def _overlap(id: str, found: Measured, late: Measured) -> Skipped:
+    """Early and late rows have to be others: a window compared with itself never differs."""
+    rows = EARLY_ROWS + late.rows
+    needs = (
+        f"{rows:,} rows of {found.name}, {EARLY_ROWS} early and {late.rows:,} late ones; the log has {found.rows:,}."
+    )
+    return Skipped(id=id, needs=needs)
 
 
 def _mean(window: Measured, *, low: bool) -> float:
@@ -209,4 +231,4 @@ def _at_ceiling(facts: Facts, otherwise: Severity) -> Severity:
 def _ceiling_remedy(facts: Facts) -> str:
     if _solved(facts):
         return "The prompts are solved: stop, or go on with harder ones."
-    return "Read the rewards of a few groups: are they all equal because all fail, or because the reward does not tell?"
+    return "Read the rewards of a few groups: they are equal because all fail, or because the reward does not tell."

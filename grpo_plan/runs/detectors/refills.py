@@ -76,7 +76,7 @@ def refill_cap_risk(facts: Facts) -> Outcome:
     return Finding(
         id=id,
         severity=Severity.WARNING if grave else Severity.INFO,
-        says=f"{seen}; {does}.",
+        says=f"{seen[0].upper()}{seen[1:]}; {does}.",
         onset_step=int(taken.steps[int(np.argmax(taken.values >= most))]) if taken is not None and reached else None,
         evidence=evidence if dead is None else {**evidence, **evidence_of("dead_fraction", dead)},
         remedy="Raise the limit, make generation batches larger, want fewer prompts a step, or take prompts of which "

@@ -7,7 +7,7 @@ import numpy as np
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.clustered import Clusters
 from grpo_plan.runs.detectors.asking import wanted
-from grpo_plan.runs.detectors.common import evidence_of, in_words
+from grpo_plan.runs.detectors.common import evidence_of, in_words, vague
 from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severity_by
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
@@ -37,6 +37,9 @@ def failed_scoring(facts: Facts) -> Outcome:
     if groups is not None and dead_for_it:
         seen += f"; {dead_for_it:,} of {groups.groups:,} groups have fewer than two rewards and are dead for it"
     if severity is None:
+        doubt = vague(id, "the share of rollouts without a reward", share, (late if is_late else failed).span)
+        if doubt is not None:
+            return doubt
         return Clear(id=id, because=f"{seen}.")
     step, from_start = onset_of(failed, FAILED_INFO, knobs.false_alarm)
     abrupt = step is not None and not from_start
@@ -48,7 +51,7 @@ def failed_scoring(facts: Facts) -> Outcome:
         evidence={
             **evidence_of("failed_fraction", share),
             "window": "late" if is_late else "whole run",
-            "rows": share.rows,
+            "rows": (late if is_late else failed).rows,
             "rollouts": share.groups if groups is not None or facts.group_size else None,
             "unscored_groups": None if groups is None else dead_for_it,
             "unscored_group_fraction": None if lost is None else lost.value,

@@ -10,7 +10,7 @@ from grpo_plan.group_log import GroupLog
 from grpo_plan.quantities import Absent
 from grpo_plan.runs.clustered import Clusters, clustered_share
 from grpo_plan.runs.detectors.asking import rollouts_wanted, wanted
-from grpo_plan.runs.detectors.common import evidence_of, in_words, percent
+from grpo_plan.runs.detectors.common import evidence_of, in_words, percent, vague
 from grpo_plan.runs.detectors.windows import CLUSTERED, graver, onset_of, severity_by
 from grpo_plan.runs.facts import Facts
 from grpo_plan.runs.finding import Clear, Finding, Outcome, Severity, Skipped
@@ -21,6 +21,8 @@ from grpo_plan.runs.trend import trend
 CUT_INFO, CUT_WARNING, CUT_CRITICAL = 0.01, 0.10, 0.5  # shares of the groups
 CUT_IMPROVING = 0.25  # a run that improves all the same is warned from here on
 RISE_LEVEL = 0.99
+CUT_OFF = "which rollouts were cut off"
+LACKS = (CUT_OFF, "which groups fail altogether")
 LONGER = "Give more tokens (or shorten prompts), or keep cut-off rollouts out of the reward and the loss; both change "
 LONGER += "what a step costs."
 CutShare = tuple[float | None, float, float]  # value, low, high
@@ -44,9 +46,7 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_
     knobs = facts.settings
     known = truncated >= 0
     if not known.any():
-        return Skipped(
-            id=id, needs=f"whether each rollout was cut off; no group says it of all. {rollouts_wanted(facts)}"
-        )
+        return Skipped(id=id, needs="whether each rollout was cut off; no group says it of all.")
     fail = all_fail & known
     cut = np.where(known, truncated, 0)
     whole_cut = fail & (cut == groups.rollouts)
@@ -63,6 +63,10 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_
     )
     severity = severity_by(share.low, CUT_INFO, CUT_WARNING, CUT_CRITICAL)
     if severity is None:
+        span = (late if is_late else clusters).span
+        doubt = vague(id, "the share of groups that fail with every rollout cut off", share, span)
+        if doubt is not None:
+            return doubt
         return Clear(id=id, because=f"{seen}.")
     curve = learning_curve(facts)
     if not apart:
@@ -80,7 +84,7 @@ def _cut_groups(id: str, facts: Facts, groups: GroupLog, truncated: Counts, all_
         evidence={
             **evidence_of("cut_off_all_fail_fraction", share),
             "window": "late" if is_late else "whole run",
-            "rows": share.rows,
+            "rows": (late if is_late else clusters).rows,
             "groups": int(known.sum()),
             "all_fail_groups": int(fail.sum()),
             "all_fail_groups_all_cut_off": int(whole_cut.sum()),
@@ -113,7 +117,16 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
     """From the metrics: how far the two shares must overlap, and whether they rise together."""
     cut, fail, knobs = facts.measured("truncated_fraction"), facts.all_fail, facts.settings
     if isinstance(cut, Absent) or isinstance(fail, Absent):
-        return Skipped(id=id, needs=" ".join(wanted(facts, x) for x in (cut, fail) if isinstance(x, Absent)))
+        return Skipped(
+            id=id,
+            needs=" ".join(
+                dict.fromkeys(
+                    wanted(facts, x, lacks)
+                    for x, lacks in zip((cut, fail), LACKS, strict=True)
+                    if isinstance(x, Absent)
+                )
+            ),
+        )
     steps, a, b = np.intersect1d(cut.steps, fail.steps, assume_unique=True, return_indices=True)
     if not steps.size:
         return Skipped(id=id, needs=f"rows that hold both {cut.words} and {fail.words}; no step has both.")
@@ -135,14 +148,14 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
     if severity is None and top.high < CUT_WARNING:
         return Clear(id=id, because=f"{shown}.")
     if severity is None and not together:
-        return Skipped(id=id, needs=f"which groups are cut off: {shown}. {rollouts_wanted(facts)}")
+        return Skipped(id=id, needs=f"which groups are cut off: {shown}. {rollouts_wanted(facts, CUT_OFF)}")
     if severity is None or not together or curve.improving:
         severity = Severity.INFO  # the bound does not say that cut-off rollouts are more frequent where all fail
     why = "; both shares rise together" if together else ""
     return Finding(
         id=id,
         severity=severity,
-        says=f"{shown}{why}; {curve.says}.",
+        says=f"{shown[0].upper()}{shown[1:]}{why}; {curve.says}.",
         onset_step=None,
         evidence={
             "cut_off_all_fail_fraction": None,
@@ -153,7 +166,8 @@ def _cut_rows(id: str, facts: Facts) -> Outcome:
             "rows": bound.rows,
             "reward": curve.learning.value,
         },
-        remedy=f"{rollouts_wanted(facts)} If all-fail groups are the ones cut off: {LONGER[0].lower()}{LONGER[1:]}",
+        remedy=f"{rollouts_wanted(facts, CUT_OFF)} If all-fail groups are the ones cut off: "
+        f"{LONGER[0].lower()}{LONGER[1:]}",
         reference="two shares a and b of the same rollouts overlap by at least a + b - 1 and at most the smaller of "
         "them (Frechet); DAPO, arXiv 2503.14476, section 3.4.",
     )
