@@ -88,7 +88,7 @@ def test_more_dead_groups_than_planned_are_told_with_the_plan() -> None:
     found = diagnose(run, expectation(dead=(0.4, 0.35, 0.45)), settings=DiagnosisSettings(prompts_per_step=32))
     said = found.finding("DEAD_ABOVE_PLAN")
     assert said is not None
-    planned = [said.evidence[f"planned_{name}"] for name in ("low", "dead_fraction", "high")]
+    planned = [said.evidence[f"planned_dead_fraction{end}"] for end in ("_low", "", "_high")]
     assert planned == [0.35, 0.4, 0.45]
     assert said.evidence["bounded_only"] is False
 
