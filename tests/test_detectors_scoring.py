@@ -168,6 +168,16 @@ def test_most_groups_flat_is_critical_only_where_the_reward_surely_stands_still(
     assert short.severity is Severity.WARNING
 
 
+def test_few_flat_groups_stay_a_note_where_the_reward_is_unclear() -> None:
+    late = [i >= 140 and i % 8 == 0 for i in range(240)]  # one of eight, at the end only
+    rng = np.random.default_rng(3)
+    rewards = [[0.1] * 4 if flat else [0.0, 0.1, 1.0, rng.choice([0.0, 1.0])] for flat in late]
+    few = found(FLAT, made_run(groups=made_groups(rewards, [i // 10 + 1 for i in range(240)]), group_size=4))
+    assert few.evidence["window"] == "late"
+    assert few.evidence["reward"] not in ("flat", "falling", "improving")
+    assert few.severity is Severity.INFO
+
+
 def test_groups_that_were_flat_once_are_told_only() -> None:
     rng = np.random.default_rng(5)
     mixed = [[0.1] * 4 if i % 12 == 0 else [0.0, 0.1, 1.0, rng.choice([0.0, 0.1, 1.0])] for i in range(320)]

@@ -82,6 +82,12 @@ def test_the_rule_speaks_where_even_the_lower_bound_is_above_it() -> None:
     assert late.evidence["bounded_only"] is True
 
 
+def test_the_verdict_tells_all_fail_and_all_pass_apart() -> None:
+    verdict = diagnose(composed(np.full(40, 0.25), np.full(40, 0.125))).verdict
+    assert verdict.startswith("37.5 % (")
+    assert "(25 % all fail, 12.5 % all pass)" in verdict
+
+
 def test_more_dead_groups_than_planned_are_told_with_the_plan() -> None:
     rng = np.random.default_rng(0)
     run = composed(rng.binomial(32, 0.6, 60) / 32, np.zeros(60))
