@@ -526,7 +526,7 @@ def test_what_does_not_tell_the_pass_rates_is_said() -> None:
         group_size=G,
     )
     assert "dead fraction" in undetermined(Facts(nothing, DiagnosisSettings()))
-    odd = facts_of(passes, frac_reward_zero_std=np.full(STEPS, 1 / 32), reward=np.arange(STEPS) / 1024)
+    odd = facts_of(passes, frac_reward_zero_std=np.full(STEPS, 1 / 32), reward=np.arange(STEPS) / 256)
     assert "No distribution" in undetermined(odd)
 
 

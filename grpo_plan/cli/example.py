@@ -24,7 +24,7 @@ def example(
     force: Annotated[bool, typer.Option(help="Overwrite a file that holds something else.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Write the log of the run that followed the pilot.")] = False,
 ) -> None:
-    """Write the packaged example pilot, or with --run the log of the run that followed it.
+    """Write the packaged example: a pilot, or with --run its run.
 
     The pilot holds 1,209 prompts x 8 rollouts, the log 44 passes over these prompts; real counts.
 
