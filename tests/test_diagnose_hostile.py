@@ -246,6 +246,14 @@ def test_large_steps_are_small_ones_moved() -> None:
     assert as_steps([1.5, 2.5])[0].tolist() == [1.5, 2.5]
 
 
+def test_counts_below_zero_are_no_share() -> None:
+    evicted = np.where(np.arange(40) % 2 == 0, -32.0, 32.0)
+    run = run_of("verl", {"training/filter_groups/evicted_samples": evicted}, config={"data.train_batch_size": 32})
+    found = diagnose(run)
+    check_diagnosis(found)
+    assert found.facts.dead.rows == 20  # type: ignore[union-attr]
+
+
 def test_wild_values_are_missing_and_said() -> None:
     wild = np.where(np.arange(40) % 4 == 0, 1e308, 0.5)
     run = run_of("trl", {"dead": np.full(40, 0.25), "reward": wild, "step_time": np.full(40, -np.inf)})

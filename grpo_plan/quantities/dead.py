@@ -33,7 +33,9 @@ def verl(view: RunView) -> Answers:
     notes: tuple[str, ...] = (f"The groups kept are those of train_batch_size, {kept:,}.",)
     if surplus is None:
         notes += ("No surplus groups were logged as discarded; none were counted.",)
-    values = evicted / (evicted + spare + kept)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = evicted + spare + kept
+        values = np.where(drawn > 0.0, evicted / drawn, np.nan)
     return {DEAD: Quantity(name=DEAD, values=values, metrics=logged, stage=Stage.BEFORE, notes=notes)}
 
 
