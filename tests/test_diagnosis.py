@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import grpo_plan as gp
@@ -52,6 +52,8 @@ def rule(values: list[float], threshold: float, rows: int) -> bool:
     return longest >= rows and sum(tail) / len(tail) > threshold
 
 
+@example(values=[0.4] * 10 + [0.5] * 10, threshold=0.4, rows=15)  # at the threshold is not above it
+@example(values=[0.5] * 20 + [0.4] * 30, threshold=0.4, rows=15)
 @given(
     values=st.lists(st.sampled_from([0.0, 0.25, 0.375, 0.4, 0.5, 1.0]), min_size=15, max_size=80),
     threshold=st.sampled_from([0.3, 0.4, 0.45]),
