@@ -61,7 +61,8 @@ def rule(values: list[float], threshold: float, rows: int) -> bool:
 )
 def test_the_published_rule_is_the_published_rule(values: list[float], threshold: float, rows: int) -> None:
     knobs = DiagnosisSettings(dead_threshold=threshold, sustain_rows=rows, group_size=8, prompts_per_step=32)
-    found = diagnose(run_of("trl", {"dead": values}, config={"scale_rewards": "group"}), settings=knobs)
+    run = run_of("trl", {"dead": values}, config={"scale_rewards": "group"})
+    found = diagnose(run, settings=knobs, remedies=False)
     assert ("DEGENERATE_GROUPS" in ids(found)) == rule(values, threshold, rows)
 
 
@@ -219,7 +220,9 @@ def planned_run(seed: int, fail: Any, passes: Any, rows: int = 200, groups: int 
 
 
 def test_a_run_as_planned_raises_no_alarm() -> None:
-    fired = sum("DEAD_ABOVE_PLAN" in ids(diagnose(planned_run(s, 0.30, 0.20), expectation())) for s in range(60))
+    fired = sum(
+        "DEAD_ABOVE_PLAN" in ids(diagnose(planned_run(s, 0.30, 0.20), expectation(), remedies=False)) for s in range(60)
+    )
     assert fired == 0  # at most 0.2 % of runs at the very limit; these lie inside
     clear = {c.id: c.because for c in diagnose(planned_run(0, 0.30, 0.20), expectation()).clear}
     assert "planned 45 to 55 %" in clear["DEAD_ABOVE_PLAN"]
@@ -315,7 +318,7 @@ def test_a_run_whose_dead_fraction_rises_because_it_learns_raises_no_warning(pla
     plan = expectation(group_size=4, dead=(0.65, 0.62, 0.68), fail=(0.47, 0.44, 0.50), passes=(0.18, 0.16, 0.21))
     for seed in range(5):
         run = planned_run(100 + seed, fail, passes, rows=rows, groups=128, group_size=4)
-        found = diagnose(run, plan if planned else None)
+        found = diagnose(run, plan if planned else None, remedies=False)
         told = found.finding("SATURATED")
         assert not found.at_least("warning"), found
         assert told is not None
@@ -325,7 +328,7 @@ def test_a_run_whose_dead_fraction_rises_because_it_learns_raises_no_warning(pla
             "reward": run.metrics["env/all/reward/total"],
         }
         bounded = run_of("trl", metrics, group_size=4, config={"scale_rewards": "group"})
-        assert not diagnose(bounded, plan if planned else None).at_least("warning")
+        assert not diagnose(bounded, plan if planned else None, remedies=False).at_least("warning")
 
 
 def test_composition_that_turns_and_turns_back() -> None:
