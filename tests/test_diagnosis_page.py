@@ -36,7 +36,9 @@ SHARES = {
     "ADV_COLLAPSE": (published.EARLY_SHARE, published.CEILING),
     "REWARD_STD_DEATH": (published.CEILING,),
     "DEAD_ABOVE_PLAN": (),
-    "STARVED": (composition.MANY_FAIL, composition.FEW_MIXED, composition.HARDLY_MIXED),
+    "STARVED": (
+        composition.MANY_FAIL, composition.FEW_MIXED, composition.HARDLY_MIXED, composition.MOSTLY_FAIL
+    ),
     "SATURATED": (composition.MANY_PASS, composition.FEW_MIXED),
     "COMPOSITION_TURNED": (composition.MOVED,),
     "FAILED_SCORING": (scoring.FAILED_INFO, scoring.FAILED_WARNING, scoring.FAILED_CRITICAL),
