@@ -150,7 +150,7 @@ def _rests_on(found: SimulationComparison, kappa_from: str) -> list[Part]:
         parts.append(
             Bullet(
                 f"Learning rate: the best of {rates} for each run, chosen on "
-                f"{plural(len(found.tuning_seeds), 'other seed')}, so that the comparison does not favour who tried most."
+                f"{plural(len(found.tuning_seeds), 'other seed')}, so that luck in the choice does not count."
             )
         )
     elif len(found.runs) > 1:
