@@ -70,17 +70,17 @@ def _of_registry(estimator: Estimator) -> Pairs:
 
     def batch(passes: Ints, group_size: int) -> Table:
         if group_size > 1 and depends_on_batch(estimator):
-            plus, minus = getattr(estimator, "in_batch")(passes, group_size)  # noqa: B009
-            return np.where(passes > 0, plus, 0.0), np.where(passes < group_size, minus, 0.0)
+            plus, minus = estimator.in_batch(passes.astype(np.float64), group_size)
+            return np.where(np.isfinite(plus), plus, 0.0), np.where(np.isfinite(minus), minus, 0.0)
         plus, minus = table(group_size, float(passes.mean()) / group_size)
         return plus[passes], minus[passes]
 
-    return Pairs(name=getattr(estimator, "label", estimator.name), table=table, batch=batch)
+    return Pairs(name=estimator.label, table=table, batch=batch)
 
 
 def depends_on_batch(estimator: Estimator) -> bool:
     """Whether the advantages of a group depend on the rewards of others."""
-    return hasattr(estimator, "in_batch") and (estimator.batch or getattr(estimator, "scale_of", None) is not None)
+    return estimator.batch or estimator.scale_of is not None
 
 
 def _table(estimator: Estimator, group_size: int) -> Table:
