@@ -298,6 +298,33 @@ def test_that_check_has_teeth() -> None:
     assert wrong.variance < 0.7 * right.variance
 
 
+def test_a_probe_of_the_policy_measures_the_kappa_that_was_set() -> None:
+    """Squared norms of single-group gradients at G = 4 and 16, means over 64 rollouts a prompt; limits of 99.9 %."""
+    rates = np.random.default_rng(1).beta(0.6, 0.9, 300).tolist()
+    train, parameters, model = some_policy(rates, kappa=6.0, moved_by=0.0, harmful=0.4)
+    pairs, streams, step = pairs_of("rloo"), Streams(2), 0
+    norms: dict[int, list[float]] = {4: [], 16: []}
+    sampler = Sampler("uniform", 1, streams)
+    for row in range(300):
+        one = PromptSet(start=train.start[[row]], features=train.features[[row]])
+        at = Parameters(shared=parameters.shared, private=parameters.private[[row]], nuisance=parameters.nuisance)
+        for size in norms:
+            squares = []
+            for _ in range(64 // size):
+                step += 1
+                groups = draw_groups(one, at, model, sampler, streams, step=step, turn=0, count=1, group_size=size)
+                g = estimate(one, at, model, pairs, groups, size, streams, step=step)
+                squares.append(g.dot(g))
+            norms[size].append(float(np.mean(squares)))
+    rewards = (np.random.default_rng(3).random((300, 64)) < np.array(rates)[:, None]).astype(float)
+    measured = gp.measure_kappa(norms, rewards=rewards, level=0.999, resamples=500).kappa
+    assert measured is not None
+    assert measured.low is not None
+    assert measured.high is not None
+    assert measured.low < 6.0 < measured.high
+    assert measured.high - measured.low < 9.0
+
+
 def test_kl_pulls_back_along_its_own_gradient() -> None:
     train, parameters, model = some_policy(RATES, kappa=0.0)
     streams, pairs = Streams(1), pairs_of("rloo")
@@ -437,6 +464,18 @@ def test_records_are_the_exact_means_of_the_policy() -> None:
     assert np.isnan(run.dead[0, 0])
     assert run.at("dead", 0).value is None
     assert run.generated_rollouts[0].tolist() == [0, 640, 1280]
+
+
+def test_turned_groups_are_those_of_start_and_end() -> None:
+    training = SimulatedTraining(steps=40, rollouts_per_step=64, group_size=4, learning_rate=0.5)
+    run = simulate([0.3], training=training, model=SMALL, seeds=2)
+    p = run.train[:, -1]
+    assert (p > 0.5).all()
+    np.testing.assert_allclose(run.turned[:, -1], 0.7**4 * p**4, rtol=1e-10)
+    np.testing.assert_allclose(run.turned_back[:, -1], 0.3**4 * (1 - p) ** 4, rtol=1e-8)
+    np.testing.assert_allclose(run.mean_failure[:, -1], (1 - p) ** 4, rtol=1e-8)
+    assert run.model.prompts == 1
+    assert run.average("dead").value == pytest.approx(run.dead[:, 1:].mean())
 
 
 def test_refill_trains_on_mixed_groups_alone_and_counts_the_others() -> None:

@@ -7,8 +7,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import grpo_plan as gp
 from tests.test_cli import Run, document, run  # noqa: F401
 
 SHORT = (
@@ -58,6 +60,19 @@ def test_json_is_finite_and_complete(run: Run, pilot: str) -> None:  # noqa: F81
     assert math.isclose(sum(kinds), 1.0)
 
 
+def keys_of(value: Any) -> set[str]:
+    """Every key of a document, at any depth."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+def test_every_key_of_the_json_is_documented(run: Run, pilot: str) -> None:  # noqa: F811
+    page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
+    body = document(run("simulate", pilot, *SHORT, "--sampling", "0.1:0.9", "--json"))
+    assert sorted(key for key in keys_of(body) if not key.isdigit() and f"`{key}`" not in page) == []
+
+
 def test_a_sweep_is_said_and_so_is_its_end(run: Run, pilot: str) -> None:  # noqa: F811
     rest = [x for x in SHORT if x not in ("--learning-rate", 0.3)]
     answer = run("simulate", pilot, *rest, "--learning-rates", "0.001,1", "--estimators", "rloo")
@@ -70,6 +85,19 @@ def test_a_sweep_is_said_and_so_is_its_end(run: Run, pilot: str) -> None:  # noq
 def test_the_control_is_named(run: Run, pilot: str) -> None:  # noqa: F811
     answer = run("simulate", pilot, *SHORT, "--shuffled", "--estimators", "rloo,grpo")
     assert "Shuffled rewards, a control that cannot learn." in " ".join(answer.out.split())
+    assert "The control: mean change of the logit, 0 where nothing was learned" in answer.out
+
+
+def test_a_measured_kappa_is_taken_from_its_file(run: Run, pilot: str) -> None:  # noqa: F811
+    rng = np.random.default_rng(0)
+    length, noise = rng.gamma(2.0, size=300), 9.0 * rng.gamma(2.0, size=300)
+    rewards = (rng.random((300, 8)) < 0.4).astype(float)
+    m = gp.measure_kappa({g: length + noise / (g - 1) for g in (4, 16)}, rewards=rewards)
+    m.save("kappa.json")
+    body = document(run("simulate", pilot, *SHORT, "--kappa", "kappa.json", "--json"))
+    assert m.kappa is not None
+    assert body["model"]["kappa"] == m.kappa.value
+    assert body["model"]["kappa_from"] == "measured"
 
 
 def test_one_seed_tells_nothing(run: Run, pilot: str) -> None:  # noqa: F811

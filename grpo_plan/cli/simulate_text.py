@@ -16,7 +16,7 @@ WHOSE = {"held_out": "held-out", "train": "training"}
 
 def print_simulations(found: SimulationComparison, kappa_from: str) -> None:
     """Print the verdict, the runs, how they went, and what this is."""
-    print_page([*_answer(found), *_table(found), *_course(found), *_rests_on(found, kappa_from)])
+    print_page([*_answer(found), *_table(found), *_control(found), *_course(found), *_rests_on(found, kappa_from)])
 
 
 def name_of(run: CompetingRun) -> str:
@@ -100,6 +100,21 @@ def _table(found: SimulationComparison) -> list[Part]:
     return [
         Heading(f"Runs ({WHOSE[found.measure]} prompts, from {_start(first, found)}; +- is the standard error)"),
         Grid(columns, rows, frozenset({1, 2, 3, 4})),
+    ]
+
+
+def _control(found: SimulationComparison) -> list[Part]:
+    """What shuffled rewards taught: nothing, where the mean logit stays."""
+    if not found.runs[0].simulation.shuffled:
+        return []
+    rows = [[short_name(run), signed(run.simulation.at(f"{found.measure}_logit"))] for run in found.runs]
+    return [
+        Heading("The control: mean change of the logit, 0 where nothing was learned"),
+        Grid(["run", "change"], rows, frozenset({1})),
+        Paragraph(
+            f"{percent(found.level)} intervals, each alone. A pass rate can drift all the same: noise moves logits, "
+            "and a pass rate is not linear in its logit."
+        ),
     ]
 
 

@@ -98,7 +98,7 @@ def shuffled_rewards(passes: Ints, group_size: int, rng: np.random.Generator) ->
     Returns:
         Rewards of 1 that each group gets, and how many of them fall on a pass; the exact law of a random permutation.
 
-    >>> shuffled_rewards(np.array([2, 0]), 1 + 1, np.random.default_rng(0))[0].sum()
+    >>> shuffled_rewards(np.array([2, 0]), 1 + 1, np.random.default_rng(0))[0].sum().item()
     2
     """
     groups = np.full(passes.size, group_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_count, as_level, require
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.fit import fit_pass_rates
+from grpo_plan.passrates import DiscretePassRates
 from grpo_plan.pilot import Pilot
 from grpo_plan.simulation.pairs import EstimatorLike, pairs_of
-from grpo_plan.simulation.prompts import Source
+from grpo_plan.simulation.prompts import Source, as_rates, is_list
 from grpo_plan.simulation.recorder import NAMES
 from grpo_plan.simulation.result import Simulation
 from grpo_plan.simulation.run import SeedRun
@@ -85,6 +87,9 @@ def simulate(
         pairs.table(size, 0.5)  # refused before anything is simulated
     if isinstance(source, Pilot):
         source = fit_pass_rates(source)
+    rates = as_rates(source)
+    if is_list(source) and isinstance(rates, DiscretePassRates):
+        model = replace(model, prompts=rates.masses.size)
     total = seeds * (records.size - 1)
     done = 0
 
@@ -96,7 +101,7 @@ def simulate(
 
     runs = []
     for one in range(first, first + seeds):
-        run = SeedRun(source, pairs, training, model, seed=one, pass_at=ks, shuffled=bool(shuffled))
+        run = SeedRun(source, rates, pairs, training, model, seed=one, pass_at=ks, shuffled=bool(shuffled))
         run.run(records, tell)
         runs.append(run.recorder)
     table = np.array([r.rows for r in runs])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
-from grpo_plan.simulation.recorder import NAMES
+from grpo_plan.simulation.recorder import NAMES, SINCE_LAST
 from grpo_plan.simulation.settings import SimulatedPolicy, SimulatedTraining
 
 Floats = NDArray[np.float64]
@@ -159,8 +159,9 @@ class Simulation:
         return seed_mean(values[:, -1] - values[:, 0], self.level)
 
     def average(self, name: str = "held_out") -> SeedMean:
-        """Mean over seeds of a quantity's mean over records (the area under its curve)."""
-        return seed_mean(self._values(name).mean(axis=1), self.level)
+        """Mean over seeds of a quantity's mean over records (the area under its curve) at which it can be known."""
+        values = self._values(name)
+        return seed_mean(values[:, 1 if name in SINCE_LAST else 0 :].mean(axis=1), self.level)
 
     def summary(self) -> tuple[dict[str, SeedMean], ...]:
         """Every quantity at every record, by name: mean over seeds, standard error and t interval."""

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan.passrates import BetaPassRates, DiscretePassRates
 from grpo_plan.simulation.drawing import SET, Sampler, Streams
 from grpo_plan.simulation.moments import cosine, true_gradient
 from grpo_plan.simulation.optimizers import Optimizer
 from grpo_plan.simulation.pairs import Pairs
 from grpo_plan.simulation.policy import Parameters, moved, sigmoid
-from grpo_plan.simulation.prompts import Source, as_rates, draw_prompts
+from grpo_plan.simulation.prompts import Source, draw_prompts
 from grpo_plan.simulation.recorder import Recorder
 from grpo_plan.simulation.settings import SimulatedPolicy, SimulatedTraining
 from grpo_plan.simulation.step import Groups, draw_groups, estimate, is_mixed, joined, tally
@@ -29,6 +30,7 @@ class SeedRun:
     def __init__(
         self,
         source: Source,
+        rates: DiscretePassRates | BetaPassRates,
         pairs: Pairs,
         training: SimulatedTraining,
         model: SimulatedPolicy,
@@ -39,7 +41,7 @@ class SeedRun:
     ) -> None:
         self._pairs, self._training, self._model, self._shuffled = pairs, training, model, shuffled
         self._streams = Streams(seed)
-        self._train, held = draw_prompts(source, as_rates(source), model, self._streams.at(SET, 0))
+        self._train, held = draw_prompts(source, rates, model, self._streams.at(SET, 0))
         size = self._train.start.size
         self._parameters = Parameters.zeros(model, size)
         self._optimizer = Optimizer(training.optimizer, self._parameters)

@@ -38,7 +38,7 @@ class SimulatedPolicy:
     The gradient of every logit has length 1, so that h = 1 and kappa is the squared size of the score noise.
 
     Attributes:
-        prompts: Prompts to train on, drawn from the pass rates.
+        prompts: Prompts to train on, drawn from the pass rates; a list of pass rates is its own number of prompts.
         held_out: Prompts that are never trained on; they move with the shared parameters alone.
         shared: Share of the squared gradient of a logit that lies in shared parameters, in [0, 1].
         coherence: Mean inner product of the shared directions of two prompts, in [0, 1]. The coherence of whole
