@@ -163,7 +163,7 @@ class SimulatedTraining:
     group_size: int | tuple[tuple[int, int], ...] = 8
     rollouts_per_step: int = 512
     steps: int = 200
-    learning_rate: float = 0.1
+    learning_rate: float = 0.3
     optimizer: str = "adam-norm"
     warmup_steps: int = 0
     kl_coefficient: float = 0.0
