@@ -30,7 +30,10 @@ Rows = list[dict[str, Any]]
 
 
 def cases() -> dict[str, Case]:
-    """Batches of groups: 0/1 with dead groups, real rewards, failed scoring, two functions, one rollout a group."""
+    """Batches of groups: 0/1 with dead groups, real rewards, failed scoring, two functions, one rollout a group.
+
+    ``tiny`` has spreads near every eps, in powers of 2 so that single precision is exact: it pins eps and its place.
+    """
     rng = np.random.default_rng(7)
     binary = (rng.random((6, 4)) < np.array([0, 1, 0.5, 0.25, 0.75, 0.5])[:, None]).astype(float)
     real = np.round(rng.normal(0, 2, (5, 8)), 2)
@@ -43,9 +46,12 @@ def cases() -> dict[str, Case]:
     two_lost = two.copy()
     two_lost[2, 1] = two_lost[3, :3, 0] = two_lost[0, 2, 1] = two_lost[4, 0] = two_lost[5, 1:] = np.nan
     wide = np.array([[40.0, 0.0, 0.0, 0.0], [-30.0, 1.0, 2.0, 3.0], [5.0, 5.0, 5.0, 5.0]])
+    tiny = np.array([[2.0**-14, 0, 0, 0], [0, 2.0**-20, 0, 2.0**-20], [2.0**-24, 0, 0, 0], [0.0, 0.0, 0.0, 0.0]])
     tables = {"binary": binary, "real": real, "two": two, "lost": lost, "two_lost": two_lost, "wide": wide,
               "single": np.array([[1.0], [0.0], [0.4]]), "pair": np.array([[1.0, 0.0], [0.0, 0.0], [0.2, 0.9]]),
-              "equal": np.array([[0.3] * 8, [0.7] * 8])}  # fmt: skip
+              "equal": np.array([[0.3] * 8, [0.7] * 8]),
+        "tiny": tiny,
+        "two_tiny": np.stack([tiny, tiny[::-1]], axis=-1)}  # fmt: skip
     out: dict[str, Case] = {}
     for name, table in tables.items():
         lengths = rng.integers(1, 9, table.shape[:2])
