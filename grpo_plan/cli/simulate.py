@@ -61,8 +61,8 @@ def simulate(
     kappa: Annotated[
         str, typer.Option(metavar="K|FILE", help="Score noise over contrast: assumed, or a probe's file.")
     ] = "10",
-    harmful: Annotated[float, typer.Option(help="Share of the noise that moves pass rates, in [0, 1].")] = 1.0,
-    damage: Annotated[float, typer.Option(help="How much drift in the other parameters lowers all logits.")] = 0.0,
+    harmful: Annotated[float, typer.Option(help="Share of the noise in shared parameters, in [0, 1].")] = 0.5,
+    damage: Annotated[float, typer.Option(help="How much drift in the other parameters lowers all logits.")] = 0.1,
     shared: Annotated[float, typer.Option(help="Share of a squared gradient in shared parameters.")] = 0.5,
     coherence: Annotated[float, typer.Option(help="Mean inner product of two prompts' shared directions.")] = 0.02,
     dimension: Annotated[int, count_option("Shared parameters.")] = 64,

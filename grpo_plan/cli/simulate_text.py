@@ -157,7 +157,8 @@ def _rests_on(found: SimulationComparison, kappa_from: str) -> list[Part]:
         f"{plural(model.prompts, 'prompt')} drawn from the fit, {model.held_out:,} held out; "
         f"{training.rollouts_per_step:,} rollouts a step, {plural(training.steps, 'step')}, prompts drawn {drawn}; "
         f"optimiser {training.optimizer}; kappa {model.kappa:g} ({kappa_from}), coherence of gradients "
-        f"{model.gradient_coherence:g}, {percent(model.harmful)} of the noise in shared parameters."
+        f"{model.gradient_coherence:g}, {percent(model.harmful)} of the noise in shared parameters, "
+        f"damage {model.damage:g}."
     )
     parts: list[Part] = [Heading("What this rests on"), Bullet(made)]
     if found.tuning_seeds:
