@@ -24,6 +24,7 @@ _PUBLIC = {
     "CompositionBounds": "runs.composition",
     "Cost": "costs",
     "CostModel": "costs",
+    "Curriculum": "simulation",
     "DeadCountComparison": "planning.dead_counts",
     "DeadFraction": "fitting.estimates",
     "Design": "costs",
@@ -79,6 +80,10 @@ _PUBLIC = {
     "SamplingCost": "batches",
     "SequenceCheck": "independence",
     "Severity": "runs.finding",
+    "SimulatedPolicy": "simulation",
+    "SimulatedTraining": "simulation",
+    "Simulation": "simulation",
+    "SimulationComparison": "simulation",
     "SolvedDesign": "costs",
     "TemperaturePlan": "planning.temperature_result",
     "TemperatureVerdict": "planning.temperature_result",
@@ -94,6 +99,7 @@ _PUBLIC = {
     "compare_dead_counts": "planning.dead_counts",
     "compare_estimates": "fitting.comparison",
     "compare_sampling": "batches",
+    "compare_simulations": "simulation",
     "composition_bounds": "runs.composition",
     "dead_probability": "groups",
     "diagnose": "runs.diagnosis",
@@ -146,13 +152,14 @@ _PUBLIC = {
     "refill": "batches",
     "rollouts_to_first_pass": "planning.first_pass",
     "rules_for": "trainers.registry",
+    "simulate": "simulation",
     "solve_design": "costs",
     "token_lengths": "costs",
 }
 
 __all__ = [
-    "Absent", "AdaptiveSampling", "Alert", "Allocation", "Block", "Budget", "Comparison", "CompositionBounds",
-    "Cost", "CostModel", "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings",
+    "Absent", "AdaptiveSampling", "Alert", "Allocation", "Block", "Budget", "Comparison", "CompositionBounds", "Cost",
+    "CostModel", "Curriculum", "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings",
     "DomainError", "Dropping", "DuplicateCheck", "EffectiveBatch", "Estimate", "Expectation", "Finding", "FitError",
     "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError",
     "Hardware", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
@@ -160,9 +167,10 @@ __all__ = [
     "PassRateFit", "Pilot", "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError",
     "Quantity", "Recovered", "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt",
     "RefillStatus", "Refilling", "Remedy", "RunFollower", "RunLog", "SamplingCost", "SequenceCheck", "Severity",
-    "SolvedDesign", "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "Waste", "__version__",
-    "adaptive_sampling", "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence",
-    "check_sequences", "compare_dead_counts", "compare_estimates", "compare_sampling", "composition_bounds",
+    "SimulatedPolicy", "SimulatedTraining", "Simulation", "SimulationComparison", "SolvedDesign", "TemperaturePlan",
+    "TemperatureVerdict", "Throughput", "TokenLengths", "Waste", "__version__", "adaptive_sampling",
+    "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence", "check_sequences",
+    "compare_dead_counts", "compare_estimates", "compare_sampling", "compare_simulations", "composition_bounds",
     "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping", "effective_batch",
     "effective_batch_of_list", "emit", "estimate_throughput", "expected_group_std", "expected_group_variance",
     "fit_pass_rates", "follow_run", "forecast", "graded_dead_probability", "group_size_for_fidelity",
@@ -172,7 +180,7 @@ __all__ = [
     "plot_effective_batch", "plot_effective_batch_over_steps", "plot_frontier", "plot_mix", "plot_pass_rates",
     "plot_refill", "plot_temperature", "probe_trainer", "rare_mode_miss_probability", "read_groups",
     "read_independence", "read_pilot", "read_run", "read_throughput", "recover", "recover_steps", "refill",
-    "rollouts_to_first_pass", "rules_for", "solve_design", "token_lengths",
+    "rollouts_to_first_pass", "rules_for", "simulate", "solve_design", "token_lengths",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -282,6 +290,15 @@ if TYPE_CHECKING:
     from grpo_plan.runs.recovered_steps import RecoveredSteps, recover_steps
     from grpo_plan.runs.recovery_status import RecoveryStatus
     from grpo_plan.runs.settings import DiagnosisSettings
+    from grpo_plan.simulation import (
+        Curriculum,
+        SimulatedPolicy,
+        SimulatedTraining,
+        Simulation,
+        SimulationComparison,
+        compare_simulations,
+        simulate,
+    )
     from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit

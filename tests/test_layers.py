@@ -37,6 +37,7 @@ LAYERS = {
     "costs": 6,
     "rules": 7,
     "planning": 8,
+    "simulation": 8,
     "trainers": 9,
     "probe": 9,
     "runs": 9,

@@ -40,6 +40,11 @@ FUNCTIONS = {
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
+    "simulate": "source estimator training model seeds seed every pass_at level shuffled progress",
+    "compare_simulations": (
+        "source estimators group_sizes learning_rates training model seeds seed measure every pass_at level shuffled "
+        "progress"
+    ),
     "fit_pass_rates": "pilot family population independence truncated dropped_groups removed",
     "compare_estimates": "fit group_sizes level",
     "identified_range": "frequencies functional",
@@ -173,6 +178,19 @@ RECORDS = {
     "RecoveredSteps": "group_size sizes value low high correlation status level",
     "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
     "Alert": "step id severity says remedy new onset_step",
+    "SimulatedPolicy": "prompts held_out shared coherence dimension kappa harmful damage end_logit",
+    "SimulatedTraining": (
+        "group_size rollouts_per_step steps learning_rate optimizer warmup_steps kl_coefficient max_gradient_norm sampling "
+        "refill max_rounds budget_rollouts"
+    ),
+    "Curriculum": "low high outside by weight",
+    "Simulation": (
+        "estimator training model seeds steps pass_at train held_out train_pass_at held_out_pass_at train_logit "
+        "held_out_logit drift_cost kl mean_failure turned turned_back dead_now noise_to_signal direction dead all_fail all_pass mixed "
+        "dead_expected gradient_norm cosine steps_done generated_groups generated_rollouts trained_groups "
+        "trained_rollouts empty_steps off_band_draws shuffled level"
+    ),
+    "SimulationComparison": "runs measure level tuning_seeds notes left_out",
 }
 
 
