@@ -20,17 +20,14 @@ WINDOW = (
     "The count is of the generation batch, times gradient_accumulation_steps / steps_per_generation. Where these two "
     "differ, a step with more tokens than the mean of its generation batch gets a total above 1."
 )
+COUNTED = "A response without a loss token counts in N."
 SEQUENCE_RATIO = "At ratio 1 importance_sampling_level makes no difference to the gradient."
 TRL_ROWS: tuple[Aggregation, ...] = (
     Aggregation(option="dapo", **TOKEN, note=f"The default. {WINDOW}", **TRL),
     Aggregation(option="cispo", **TOKEN, note=WINDOW, **TRL),
     Aggregation(option="vespo", **TOKEN, note=WINDOW, **TRL),
-    Aggregation(
-        option="grpo", **RESPONSE, reduction=Reduction.MEAN, note="A response without tokens counts in N.", **TRL
-    ),
-    Aggregation(
-        option="sapo", **RESPONSE, reduction=Reduction.MEAN, note="A response without tokens counts in N.", **TRL
-    ),
+    Aggregation(option="grpo", **RESPONSE, reduction=Reduction.MEAN, note=COUNTED, **TRL),
+    Aggregation(option="sapo", **RESPONSE, reduction=Reduction.MEAN, note=COUNTED, **TRL),
     Aggregation(
         option="bnpo", **TOKEN, reduction=Reduction.MEAN, note="With one response a micro-batch it is grpo.", **TRL
     ),
@@ -40,7 +37,7 @@ TRL_ROWS: tuple[Aggregation, ...] = (
 
 VERL: dict[str, Any] = {
     "trainer": "verl", "setting": "loss_agg_mode", "version": "0.9.1", "none_is_zero": False, "evidence": "run",
-    "source": "verl/trainer/ppo/core_algos.py, agg_loss, with the global batch information of verl/workers/utils/losses.py",
+    "source": "verl/trainer/ppo/core_algos.py, agg_loss, called with the totals of verl/workers/utils/losses.py",
 }  # fmt: skip
 MINI_BATCH = "N is the mini-batch of the setting, responses without a loss token included."
 VERL_ROWS = (
@@ -142,18 +139,7 @@ OTHER_ROWS = (
     ),
 )  # fmt: skip
 
-AGGREGATIONS: Mapping[str, Aggregation] = MappingProxyType(
-    {
-        a.name: a
-        for a in (
-            *TRL_ROWS,
-            *VERL_ROWS,
-            *OPENRLHF_ROWS,
-            *NEMO_ROWS,
-            *SKYRL_ROWS,
-            *OPEN_INSTRUCT_ROWS,
-            *OTHER_ROWS,
-            *OLD_VERL_ROWS,
-        )  # fmt: skip
-    }
-)
+ROWS = (
+    *TRL_ROWS, *VERL_ROWS, *OPENRLHF_ROWS, *NEMO_ROWS, *SKYRL_ROWS, *OPEN_INSTRUCT_ROWS, *OTHER_ROWS, *OLD_VERL_ROWS,
+)  # fmt: skip
+AGGREGATIONS: Mapping[str, Aggregation] = MappingProxyType({a.name: a for a in ROWS})

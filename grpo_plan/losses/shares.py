@@ -39,7 +39,7 @@ def share_limits(part: Floats, whole: Floats, rollouts: float, level: float) -> 
 
     >>> half = share_limits(np.array([1.0, 0.0, 1.0, 0.0]), np.ones(4), 4.0, 0.95)
     >>> half.value, round(half.low, 3), round(half.high, 3)
-    (0.5, 0.021, 0.979)
+    (0.5, 0.001, 0.999)
     """
     from scipy.special import betaincinv
 
@@ -81,8 +81,7 @@ def standard_error(residuals: Floats) -> float:
 
 def by_cluster(values: Floats, codes: NDArray[np.int64], clusters: int) -> Floats:
     """Sums of each prompt, shape (clusters,)."""
-    found: Floats = np.bincount(codes, weights=values, minlength=clusters)
-    return found
+    return np.bincount(codes, weights=values, minlength=clusters).astype(np.float64)
 
 
 def _quantile(freedom: int, tail: float) -> float:

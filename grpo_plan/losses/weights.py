@@ -39,9 +39,8 @@ class TokenWeights:
     def __repr__(self) -> str:
         """One line."""
         dropped = f", {self.empty:,} without a loss token" if self.empty else ""
-        return (
-            f"<TokenWeights {self.aggregation.name}: {self.values.size:,} responses{dropped}, total {self.total:.6g}>"
-        )
+        name, size = self.aggregation.name, self.values.size
+        return f"<TokenWeights {name}: {size:,} responses{dropped}, total {self.total:.6g}>"
 
     @property
     def token_values(self) -> Floats | None:
