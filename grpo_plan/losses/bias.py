@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_level, require
 from grpo_plan.advantages import Estimator, get_estimator
 from grpo_plan.errors import DomainError
-from grpo_plan.losses.aggregations import Aggregation, Per, get_aggregation
+from grpo_plan.losses.aggregations import Aggregation, Per
 from grpo_plan.losses.lengths import Floats
+from grpo_plan.losses.names import get_aggregation
 from grpo_plan.losses.shares import UNKNOWN, Limits, by_cluster, mean_limits, share_limits
 from grpo_plan.rollouts import RolloutLengths, Rollouts
 

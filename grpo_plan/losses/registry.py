@@ -20,11 +20,15 @@ WINDOW = (
     "The count is of the generation batch, times gradient_accumulation_steps / steps_per_generation. Where these two "
     "differ, a step with more tokens than the mean of its generation batch gets a total above 1."
 )
+CAP = (
+    "The ratio itself is cut at epsilon_high: at its default of 0.2 every weight is 0.2 times what it "
+    "should be. TRL recommends 5."
+)
 COUNTED = "A response without a loss token counts in N."
 SEQUENCE_RATIO = "At ratio 1 importance_sampling_level makes no difference to the gradient."
 TRL_ROWS: tuple[Aggregation, ...] = (
     Aggregation(option="dapo", **TOKEN, note=f"The default. {WINDOW}", **TRL),
-    Aggregation(option="cispo", **TOKEN, note=WINDOW, **TRL),
+    Aggregation(option="cispo", **TOKEN, note=f"{CAP} {WINDOW}", **TRL),
     Aggregation(option="vespo", **TOKEN, note=WINDOW, **TRL),
     Aggregation(option="grpo", **RESPONSE, reduction=Reduction.MEAN, note=COUNTED, **TRL),
     Aggregation(option="sapo", **RESPONSE, reduction=Reduction.MEAN, note=COUNTED, **TRL),

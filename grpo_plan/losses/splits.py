@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError
-from grpo_plan.losses.aggregations import Aggregation, Reduction, get_aggregation
+from grpo_plan.losses.aggregations import Aggregation, Reduction
 from grpo_plan.losses.lengths import Floats, as_lengths, numbers_of
+from grpo_plan.losses.names import get_aggregation
 from grpo_plan.losses.weights import TokenWeights, batch_weights, codes_of, constant_of
 
 Codes = NDArray[np.int64]

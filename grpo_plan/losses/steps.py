@@ -9,8 +9,9 @@ import numpy as np
 
 from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError
-from grpo_plan.losses.aggregations import Aggregation, Per, get_aggregation
+from grpo_plan.losses.aggregations import Aggregation, Per
 from grpo_plan.losses.lengths import Floats
+from grpo_plan.losses.names import get_aggregation
 from grpo_plan.losses.splits import BatchSplit, split_weights
 from grpo_plan.rollouts import RolloutLengths, Rollouts
 

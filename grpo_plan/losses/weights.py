@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._validate import as_positive
 from grpo_plan.errors import DomainError
-from grpo_plan.losses.aggregations import Aggregation, Over, Per, get_aggregation
+from grpo_plan.losses.aggregations import Aggregation, Over, Per
 from grpo_plan.losses.lengths import Floats, as_advantages, as_codes, as_lengths, as_mask
+from grpo_plan.losses.names import get_aggregation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
