@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.skipif(find_spec("trl") is None, reason="TRL is not installed")
 
 LONGEST = 6
-LOSSES = {
+LOSSES: dict[str, dict[str, Any]] = {
     name: {"loss_type": name} for name in ("grpo", "bnpo", "dapo", "dr_grpo", "sapo", "vespo")
 } | {"cispo": {"loss_type": "cispo", "epsilon_high": 5.0}} | {"luspo": {"loss_type": "luspo", "importance_sampling_level": "sequence"}}  # fmt: skip
 WHOLE = {"gradient_accumulation_steps": 1, "per_device_train_batch_size": 8}

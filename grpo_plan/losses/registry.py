@@ -56,6 +56,7 @@ VERL_ROWS = (
 )  # fmt: skip
 OLD_VERL: dict[str, Any] = {
     "trainer": "verl-legacy", "setting": "loss_agg_mode", "version": "0.4.1 to 0.7.0", "none_is_zero": False,
+    "evidence": "run",
     "source": "verl/workers/actor/dp_actor.py, update_policy, and core_algos.py, agg_loss without global information",
 }  # fmt: skip
 OLD_VERL_ROWS = (
@@ -76,6 +77,7 @@ OLD_VERL_ROWS = (
 
 OPENRLHF: dict[str, Any] = {
     "trainer": "openrlhf", "setting": "actor.loss_agg_mode", "version": "0.11.2", "none_is_zero": False,
+    "evidence": "run",
     "source": "openrlhf/models/loss.py, aggregate_loss, with openrlhf/utils/loss_utils.py",
 }  # fmt: skip
 OPENRLHF_ROWS = (
@@ -97,6 +99,7 @@ NEMO_ROWS = (
 
 SKYRL: dict[str, Any] = {
     "trainer": "skyrl", "setting": "trainer.algorithm.loss_reduction", "version": "0.3.0",
+    "evidence": "run",
     "source": "skyrl/backends/skyrl_train/utils/ppo_utils.py, apply_loss_reduction_to_advantages_minibatch",
 }  # fmt: skip
 SKYRL_ROWS = (

@@ -209,6 +209,30 @@ def split_weights(
     return SplitWeights(values=values, intended=intended, split=split)
 
 
+def expected_misplaced(lengths: ArrayLike, micro_batch: int) -> float:
+    """About the mean misplaced weight of a mean of token means, over random splits (theory.md, eq. 113).
+
+    From the normal law of the tokens of a micro-batch: close for micro-batches of 4 and more responses.
+
+    Args:
+        lengths: Loss tokens of each response of a step, shape (N,).
+        micro_batch: Responses of a micro-batch.
+
+    Raises:
+        DomainError: No response has a loss token, or an argument is outside its domain.
+
+    >>> round(expected_misplaced([100, 300] * 32, 4), 4)
+    0.0965
+    """
+    tokens = as_lengths(lengths)
+    size = as_count(micro_batch, "micro_batch", maximum=tokens.size)
+    mean = float(tokens.mean())
+    if not mean > 0.0:
+        raise DomainError("no response has a loss token, so no weight can be misplaced.")
+    spread = float(tokens.std()) / mean
+    return spread * float(np.sqrt((1.0 - size / tokens.size) / (2.0 * np.pi * size)))
+
+
 def reduced_weights(lengths: Floats, split: BatchSplit, kind: Aggregation, constant: float | None) -> Floats:
     """Weights of an aggregation that counts in each micro-batch, shape (N,) (theory.md, eq. 112)."""
     micro = split.codes

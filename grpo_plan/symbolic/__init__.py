@@ -136,6 +136,18 @@ from grpo_plan.symbolic.kappa import (
     sketch_variance,
     subgroup_squared_norm,
 )
+from grpo_plan.symbolic.losses import (
+    equivalent_rollouts,
+    expected_misplaced,
+    gradient_share,
+    length_pull,
+    loss_weights,
+    misplaced_weight,
+    net_push,
+    split_loss_weights,
+    stop_score,
+    weight_share,
+)
 from grpo_plan.symbolic.mix import (
     conditional_mean,
     held_out_law,
