@@ -21,7 +21,7 @@ class RolloutLengths(Enum):
 
     EACH = "The length of each rollout is known."
     MEANS = "Only mean lengths of right and of wrong rollouts of a prompt are known, not that of each rollout."
-    REPEATED = "Each group has one length on all its rollouts, a mean by its look: rollouts cannot be told apart."
+    REPEATED = "There is one length a group, such as a mean, and none of each rollout: they cannot be told apart."
     ABSENT = "No lengths: name their column with --tokens-column, or give them."
 
     @property
@@ -152,9 +152,10 @@ class Rollouts:
             row = rows[group]
             tokens = np.where(passed, pilot.pass_tokens[row], pilot.fail_tokens[row])
         known = split and bool(np.isfinite(tokens).any())
+        other = RolloutLengths.ABSENT if pilot.response_tokens is None else RolloutLengths.REPEATED
         return cls(
             group=group, cluster=np.arange(rows.size), scored=np.ones(group.size, dtype=bool), passed=passed,
-            tokens=tokens, lengths=RolloutLengths.MEANS if known else RolloutLengths.ABSENT,
+            tokens=tokens, lengths=RolloutLengths.MEANS if known else other,
             dropped=pilot.dropped, notes=pilot.notes,
         )  # fmt: skip
 

@@ -22,19 +22,23 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.skipif(find_spec("trl") is None, reason="TRL is not installed")
 
 LONGEST = 6
+PLAIN = ("grpo", "bnpo", "dapo", "dr_grpo", "sapo", "vespo")
 LOSSES: dict[str, dict[str, Any]] = {
-    name: {"loss_type": name} for name in ("grpo", "bnpo", "dapo", "dr_grpo", "sapo", "vespo")
-} | {"cispo": {"loss_type": "cispo", "epsilon_high": 5.0}} | {"luspo": {"loss_type": "luspo", "importance_sampling_level": "sequence"}}  # fmt: skip
-WHOLE = {"gradient_accumulation_steps": 1, "per_device_train_batch_size": 8}
+    **{name: {"loss_type": name} for name in PLAIN},
+    "cispo": {"loss_type": "cispo", "epsilon_high": 5.0},
+    "luspo": {"loss_type": "luspo", "importance_sampling_level": "sequence"},
+}
+WHOLE: dict[str, Any] = {"gradient_accumulation_steps": 1, "per_device_train_batch_size": 8}
 OTHERS: dict[str, dict[str, Any]] = {
     "grpo, ratio of the sequence": {"loss_type": "grpo", "importance_sampling_level": "sequence"},
     "dapo, ratio of the sequence": {"loss_type": "dapo", "importance_sampling_level": "sequence"},
     "luspo, ratio of the token": {"loss_type": "luspo"},
     "grpo, one micro-batch": {"loss_type": "grpo", **WHOLE},
     "bnpo, one micro-batch": {"loss_type": "bnpo", **WHOLE},
-} | {
-    f"{name}, cut responses masked": {"loss_type": name, "mask_truncated_completions": True}
-    for name in ("grpo", "bnpo", "dapo", "dr_grpo")
+    **{
+        f"{name}, cut responses masked": {"loss_type": name, "mask_truncated_completions": True}
+        for name in ("grpo", "bnpo", "dapo", "dr_grpo")
+    },
 }
 WINDOW = {"loss_type": "dapo", "gradient_accumulation_steps": 2, "steps_per_generation": 4, "max_steps": 2}
 

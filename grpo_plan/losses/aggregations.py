@@ -88,6 +88,14 @@ class Aggregation:
         return self.reduction is Reduction.BATCH
 
     @property
+    def split_effect(self) -> str:
+        """Whether a split changes the shares of the weight: no, yes, or where micro-batches differ in size."""
+        if self.immune:
+            return "no"
+        by_size = self.over in (Over.RESPONSES, Over.ONE) and self.reduction is not Reduction.BY_TOKENS
+        return "if micro-batches differ in size" if by_size else "yes"
+
+    @property
     def formula(self) -> str:
         """The weight of a token in words and symbols: l tokens, L of all, N responses, C the constant.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level, require
 from grpo_plan.advantages import Estimator, get_estimator
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.losses.aggregations import Aggregation, Per
 from grpo_plan.losses.lengths import Floats
 from grpo_plan.losses.names import get_aggregation
@@ -148,7 +148,8 @@ def length_bias(
         level: Confidence level.
 
     Raises:
-        DomainError: No rollout has a length, or a name is not known.
+        PilotError: No rollout has a length, or all are 0.
+        DomainError: A name is not known.
 
     >>> some = Rollouts.from_arrays(["a", "a", "b", "b"], [1, 0, 0, 0], [2, 8, 5, 5])
     >>> bias = length_bias(some)
@@ -161,11 +162,11 @@ def length_bias(
     if not kinds:
         raise DomainError("aggregations must name at least one, e.g. grpo.")
     if rollouts.lengths in (RolloutLengths.ABSENT, RolloutLengths.REPEATED):
-        raise DomainError(f"the weight of a response needs its length. {rollouts.lengths.sentence}")
+        raise PilotError(f"the weight of a response needs its length. {rollouts.lengths.sentence}")
     known = np.isfinite(rollouts.tokens)
     filled = known & (rollouts.tokens > 0.0)
     if not filled.any():
-        raise DomainError("no response has a token, so none has a weight. Check the column of lengths.")
+        raise PilotError("no response has a token, so none has a weight. Check the column of lengths.")
     view = _View(rollouts, rollout_advantages(rollouts, estimator), known, filled, share)
     return LengthBias(
         rows=tuple(view.shares(kind) for kind in kinds),

@@ -222,7 +222,7 @@ def expected_misplaced(lengths: ArrayLike, micro_batch: int) -> float:
         DomainError: No response has a loss token, or an argument is outside its domain.
 
     >>> round(expected_misplaced([100, 300] * 32, 4), 4)
-    0.0965
+    0.0966
     """
     tokens = as_lengths(lengths)
     size = as_count(micro_batch, "micro_batch", maximum=tokens.size)

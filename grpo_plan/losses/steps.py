@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grpo_plan._validate import as_count, require
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.losses.aggregations import Aggregation, Per
 from grpo_plan.losses.lengths import Floats
 from grpo_plan.losses.names import get_aggregation
@@ -95,7 +95,8 @@ def split_errors(
         seed: Seed of the draws.
 
     Raises:
-        DomainError: Lengths of single rollouts are not known, or an argument is outside its domain.
+        PilotError: Lengths of single rollouts are not known, or all of a step are 0.
+        DomainError: An argument is outside its domain.
 
     >>> some = Rollouts.from_arrays(["a", "a", "b", "b"], [1, 0, 0, 1], [2, 8, 5, 5])
     >>> errors = split_errors(some, micro_batch=1, prompts_per_step=2, steps=3)
@@ -108,7 +109,7 @@ def split_errors(
     rng = np.random.default_rng(as_count(seed, "seed", minimum=0))
     kinds = [get_aggregation(name) for name in aggregations]
     if rollouts.lengths is not RolloutLengths.EACH:
-        raise DomainError(f"splits need the length of each rollout. {rollouts.lengths.sentence}")
+        raise PilotError(f"splits need the length of each rollout. {rollouts.lengths.sentence}")
     known = np.isfinite(rollouts.tokens)
     order = np.argsort(rollouts.group[known], kind="stable")
     tokens, group = np.round(rollouts.tokens[known][order]), rollouts.group[known][order]
@@ -154,7 +155,7 @@ def _errors(
     constant = 1.0 if kind.constant and max_tokens is None else max_tokens
     found = split_weights(tokens, split, aggregation=kind, max_tokens=constant, prompts=prompts)
     if found.misplaced is None or found.largest_ratio is None or found.smallest_ratio is None:
-        raise DomainError("a step without any token was drawn: its weights are not defined. Check the lengths.")
+        raise PilotError("a step without any token was drawn: its weights are not defined. Check the lengths.")
     total = found.total / found.intended.total
     return found.misplaced, found.largest_ratio, found.smallest_ratio, total
 

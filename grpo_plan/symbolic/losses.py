@@ -30,8 +30,10 @@ def loss_weights(lengths: Sequence[Any], per: str = "token", over: str = "tokens
 def net_push(advantages: Sequence[Any], lengths: Sequence[Any], weights: Sequence[Any]) -> Expr:
     """Sum of advantages times lengths times weights (theory.md, eq. 111).
 
-    >>> net_push([1, -1], [2, 8], loss_weights([2, 8])), net_push([1, -1], [2, 8], [sp.Rational(1, 4), sp.Rational(1, 16)])
-    (-3/5, 0)
+    >>> net_push([1, -1], [2, 8], loss_weights([2, 8]))
+    -3/5
+    >>> net_push([1, -1], [2, 8], loss_weights([2, 8], "response", "responses"))
+    0
     """
     parts = zip(advantages, lengths, weights, strict=True)
     return sp.Add(*(exact(a) * exact(length) * exact(w) for a, length, w in parts))
@@ -98,8 +100,10 @@ def stop_score(chance: Any, length: Any) -> Expr:
 def length_pull(advantages: Sequence[Any], lengths: Sequence[Any], weights: Sequence[Any]) -> Expr:
     """Pull on length, with weights of tokens scaled so that those of all tokens sum to 1 (theory.md, eq. 116).
 
-    >>> length_pull([1, -1], [2, 8], loss_weights([2, 8])), length_pull([1, -1], [2, 8], loss_weights([2, 8], "response"))
-    (-3/5, -15/16)
+    >>> length_pull([1, -1], [2, 8], loss_weights([2, 8]))
+    -3/5
+    >>> length_pull([1, -1], [2, 8], loss_weights([2, 8], "response"))
+    -15/16
     """
     a, tokens, w = ([exact(v) for v in values] for values in (advantages, lengths, weights))
     total = sp.Add(*(length * weight for length, weight in zip(tokens, w, strict=True)))

@@ -51,7 +51,7 @@ def gradient(losses: Callable[[Any, Any, Part, int], Any], mask: Any) -> list[li
         for micro in range(2):
             rows = [i for i in range(RESPONSES) if (RANK[i], MICRO[i]) == (rank, micro)]
             (losses(loss[rows], mask[rows], rows, rank) / 2).backward()
-    found: list[list[float]] = loss.grad.tolist()  # type: ignore[union-attr]
+    found: list[list[float]] = loss.grad.tolist()
     return found
 
 
