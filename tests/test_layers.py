@@ -21,7 +21,7 @@ LAYERS = {
     "_rows": 2,
     "groups": 2,
     "symbolic": 2,
-    "advantages": 3,
+    "estimators": 3,
     "independence": 3,
     "pilot": 3,
     "provenance": 1,

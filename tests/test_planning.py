@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Budget, CostModel, binding_constraint, design_for
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
+from grpo_plan.estimators import ESTIMATORS, get_estimator
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning import KappaRange, plan_group_size

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_level, require
-from grpo_plan.advantages import get_estimator
 from grpo_plan.errors import DomainError, InfeasiblePlanError
+from grpo_plan.estimators import get_estimator
 from grpo_plan.fitting.fit import fit_pass_rates, refuse_filtered
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._binomial import binomial_window
-from grpo_plan.advantages import Estimator, GroupMoments, get_estimator
+from grpo_plan.estimators import Estimator, GroupMoments, get_estimator
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.result import PassRateFit
 
@@ -43,7 +43,7 @@ def progress_limits(
         level: Confidence level.
     """
     advantage = get_estimator(estimator)
-    laws = fit.group_pmfs({s for size in sizes for s in (size, advantage.weights(size)[0])})
+    laws = fit.group_pmfs({s for size in sizes for s in (size, advantage.law_size(size))})
     moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
     worth = np.array([_worth(m, kappa, coherence) for m in moments]) * np.asarray(groups)
     best = int(np.argmax(worth))

@@ -55,7 +55,7 @@ class Recipe:
 
     Attributes:
         design: Group size, prompts per step, steps.
-        estimator: Advantage estimator, a name of `grpo_plan.advantages`.
+        estimator: Advantage estimator, a name of `grpo_plan.estimators`.
         temperature: Sampling temperature; None leaves the trainer's own.
         max_response_tokens: Longest response; None leaves the trainer's own.
         refill: Dynamic sampling; None: off.

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from grpo_plan._validate import as_count, as_positive, require
-from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PlanFormatError
+from grpo_plan.estimators import ESTIMATORS, get_estimator
 from grpo_plan.planning.plan import Plan, PlannedDesign
 from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
 from grpo_plan.trainers.nearest import MIN_GROUP_SIZE, require_accepted
