@@ -26,6 +26,8 @@ LAYERS = {
     "pilot": 3,
     "provenance": 1,
     "group_log": 4,
+    "losses": 5,
+    "rollouts": 4,
     "group_steps": 5,
     "throughput": 3,
     "passrates": 4,

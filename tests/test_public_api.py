@@ -96,6 +96,17 @@ FUNCTIONS = {
     "plot_dead_against_plan": "run ax",
     "plot_effective_batch_over_steps": "run ax",
     "follow_run": "source poll_s stop sleep options",
+    "token_weights": "lengths aggregation trainer mask max_tokens prompts",
+    "split_weights": "lengths split aggregation trainer max_tokens prompts",
+    "get_aggregation": "name trainer",
+    "length_bias": "rollouts aggregations estimator level",
+    "rollout_advantages": "rollouts estimator",
+    "split_errors": "rollouts aggregations micro_batch ranks prompts_per_step max_tokens steps seed",
+    "read_rollouts": (
+        "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
+        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
+        "storage_options weak_prior prompt_count groups_apart"
+    ),
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -191,6 +202,24 @@ RECORDS = {
         "trained_rollouts empty_steps off_band_draws shuffled level"
     ),
     "SimulationComparison": "runs measure level tuning_seeds notes left_out",
+    "Aggregation": (
+        "trainer option setting per over reduction constant constant_is_width none_is_zero version source evidence note"
+    ),
+    "TokenWeights": "aggregation values lengths mask constant",
+    "BatchSplit": "rank micro",
+    "SplitWeights": "values intended split",
+    "LengthBias": (
+        "rows rollouts estimator level prompts counted unknown empty kinds mean_tokens median_tokens decile_tokens lengths"
+    ),
+    "WeightShares": (
+        "aggregation long longest wrong failed mixed all_pass all_fail unscored gradient_long gradient_longest "
+        "gradient_wrong net pull"
+    ),
+    "SplitError": (
+        "aggregation misplaced misplaced_low misplaced_high largest_ratio smallest_ratio total_low total_high"
+    ),
+    "SplitErrors": "rows steps groups_per_step responses micro_batch ranks seed",
+    "Rollouts": "group cluster scored passed tokens lengths dropped notes",
 }
 
 
