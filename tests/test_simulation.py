@@ -821,6 +821,8 @@ def test_a_comparison_is_paired_and_chooses_rates_on_other_seeds() -> None:
         assert run.learning_rate == best.learning_rate
         assert run.rate_at_end == (best.learning_rate != 0.1)
     assert first.verdict is Verdict.REFERENCE
+    slow = replace(SHORT, group_size=4, learning_rate=0.02)
+    assert first.tried[0].final == simulate(HARD, training=slow, model=SMALL, seeds=3, seed=3).at("held_out")
     assert any("Widen the list" in note for note in found.notes) == any(run.rate_at_end for run in found.runs)
 
 

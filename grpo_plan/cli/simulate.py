@@ -90,7 +90,7 @@ def simulate(
     All runs use the same rollouts a step, the same prompts and the same random numbers; they are compared with the
     first. A difference whose interval holds 0 is "cannot tell".
 
-    Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8 --learning-rates 0.1,0.3,1,3
+    Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8 --learning-rates 0.3,1,3,10,30
     """
     from grpo_plan.cli.simulate_text import print_simulations, simulations_document
     from grpo_plan.simulation import SimulatedPolicy, SimulatedTraining, compare_simulations
