@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Ranged,
         RemedyComparison,
         SamplingEffect,
+        Turn,
     )
 
 
@@ -174,7 +175,6 @@ def document(found: RemedyComparison) -> dict[str, Any]:
 
 
 def _estimator(e: EstimatorEffect) -> dict[str, Any]:
-    turn = e.turn
     return {
         "name": e.name,
         "description": e.description,
@@ -192,7 +192,7 @@ def _estimator(e: EstimatorEffect) -> dict[str, Any]:
         "signal_by_kind": _kinds(e.signal_by_kind),
         "noise_by_kind": _kinds(e.noise_by_kind),
         "progress": _progress(e.progress),
-        "turn": None if turn is None else {"better": turn.better, "kappa": ranged_json(turn.kappa)},
+        "turn": _turn(e.turn),
     }
 
 
@@ -208,10 +208,15 @@ def _sampling(s: SamplingEffect) -> dict[str, Any]:
         "rollouts_per_mixed": ranged_json(s.rollouts_per_mixed),
         "mixed_per_step": ranged_json(s.mixed_per_step),
         "progress": None if s.progress is None else _progress(s.progress),
+        "turn": _turn(s.turn),
         "status": s.status.name,
         "comment": s.comment,
         "command": s.command or None,
     }
+
+
+def _turn(turn: Turn | None) -> dict[str, Any] | None:
+    return None if turn is None else {"better": turn.better, "kappa": ranged_json(turn.kappa)}
 
 
 def _progress(progress: tuple[AtKappa, ...]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from grpo_plan.cli.common import percent
@@ -12,16 +12,11 @@ from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part, pri
 from grpo_plan.fitting.status import FitStatus
 
 if TYPE_CHECKING:
-    from grpo_plan.remedies import AtKappa, EstimatorEffect, Ranged, RemedyComparison, SamplingEffect
+    from grpo_plan.remedies import AtKappa, Effect, EstimatorEffect, Ranged, RemedyComparison, SamplingEffect, Turn
 
 MARKS = {FitStatus.EXTRAPOLATED: "*", FitStatus.BEYOND_REACH: "!"}
-WORDS = {
-    "HELPS": "more",
-    "ABOUT_THE_SAME": "about the same",
-    "DOES_NOT_HELP": "less",
-    "DEPENDS_ON_KAPPA": "depends on kappa",
-    "CANNOT_TELL": "cannot tell",
-}
+SIGNS = {"HELPS": "+", "ABOUT_THE_SAME": "=", "DOES_NOT_HELP": "-", "DEPENDS_ON_KAPPA": "~", "CANNOT_TELL": "?"}
+LEGEND = "+ more, = about the same, - less, ~ more or less by kappa, ? cannot tell."
 
 
 def print_remedies(found: RemedyComparison) -> None:
@@ -85,17 +80,12 @@ def _progress(found: RemedyComparison) -> Iterator[Part]:
     )
     kappas = [f"kappa {k:.3g}" for k in map(float, found.kappa.shown())]
     rows = [
-        (e.name, *(ranged(at.ratio) for at in e.progress), _answer(e.effect.name, e.name == found.reference))
+        (_signed(e.name, None if e.name == found.reference else e.effect), *(ranged(at.ratio) for at in e.progress))
         for e in _compared(found)
     ]
-    yield Grid(("estimator", *kappas, "progress"), rows)
-    for e in _compared(found):
-        if e.turn is not None and e.turn.kappa is not None and e.name != found.reference:
-            ends = e.turn.kappa
-            yield Paragraph(
-                f"{e.name}: ahead {e.turn.better} kappa {number(ends.value)} [{number(ends.low)}, "
-                f"{number(ends.high)}], behind on the other side."
-            )
+    yield Grid(("  estimator", *kappas), rows)
+    yield Paragraph(LEGEND)
+    yield from _turns((e.name, e.turn, e.effect) for e in _compared(found) if e.name != found.reference)
     same = [f"{e.name} = {e.same_plan_as}" for e in found.estimators if e.same_plan_as is not None]
     if same:
         yield Paragraph(f"Same advantages up to a factor, so the same progress: {', '.join(same)}.")
@@ -112,8 +102,21 @@ def _noise(at: AtKappa) -> str:
     return "?" if at.noise_to_signal is None else f"{at.noise_to_signal:.3g}"
 
 
-def _answer(effect: str, is_reference: bool) -> str:
-    return "reference" if is_reference else WORDS[effect]
+def _signed(name: str, effect: Effect | None) -> str:
+    """A name with what the limits say in front."""
+    return f"{' ' if effect is None else SIGNS[effect.name]} {name}"
+
+
+def _turns(rows: Iterable[tuple[str, Turn | None, Effect | None]]) -> Iterator[Part]:
+    """Where orders turn, for what differs enough to matter."""
+    shown = []
+    for name, turn, effect in rows:
+        if turn is None or turn.kappa is None or effect is None or effect.name == "ABOUT_THE_SAME":
+            continue
+        shown.append((name, turn.better, ranged(turn.kappa, 3)))
+    if shown:
+        yield Heading("Where the order turns", part=True)
+        yield Grid(("", "more progress", "kappa"), shown)
 
 
 def push(advantage: float | None) -> str:
@@ -164,11 +167,17 @@ def _sampling(found: RemedyComparison) -> Iterator[Part]:
         for s in found.sampling
     ]
     yield Grid(("", "dead groups", "all-fail", "all-pass"), rows)
-    kappas = [f"kappa {k:.3g}" for k in map(float, found.kappa.shown())]
-    yield Heading(f"Its price, and progress per rollout beside now with {found.reference}", part=True)
+    yield Heading("What it costs", part=True)
     steps = found.prompts_per_step is not None
-    columns = ("", "rollouts per mixed group", *(["mixed groups a step"] if steps else []), *kappas, "progress")
-    yield Grid(columns, [_price(s, len(kappas), steps) for s in found.sampling])
+    columns = ("", "rollouts a prompt", "rollouts a mixed group", *(["mixed groups a step"] if steps else []))
+    yield Grid(columns, [_price(s, steps) for s in found.sampling])
+    yield Heading(f"Progress per rollout beside now, with {found.reference}", part=True)
+    kappas = [f"kappa {k:.3g}" for k in map(float, found.kappa.shown())]
+    judged = [s for s in found.sampling if s.progress is not None]
+    yield Grid(
+        ("", *kappas), [(_signed(s.name, s.effect), *(ranged(at.ratio) for at in s.progress or ())) for s in judged]
+    )
+    yield from _turns((s.name, s.turn, s.effect) for s in judged)
     for s in found.sampling:
         if s.comment:
             yield Paragraph(f"{s.name}: {s.comment}" + (f" See {s.command}." if s.command else ""))
@@ -179,10 +188,6 @@ def _sampling(found: RemedyComparison) -> Iterator[Part]:
         yield Paragraph("! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.")
 
 
-def _price(s: SamplingEffect, kappas: int, steps: bool) -> tuple[str, ...]:
-    cells = [s.name, ranged(s.rollouts_per_mixed, 1)]
-    if steps:
-        cells.append(ranged(s.mixed_per_step, 1))
-    cells += ["-"] * kappas if s.progress is None else [ranged(at.ratio) for at in s.progress]
-    cells.append("now" if s.name == "now" else "not judged" if s.effect is None else WORDS[s.effect.name])
-    return tuple(cells)
+def _price(s: SamplingEffect, steps: bool) -> tuple[str, ...]:
+    cells = (s.name, ranged(s.rollouts, 1), ranged(s.rollouts_per_mixed, 1))
+    return (*cells, ranged(s.mixed_per_step, 1)) if steps else cells

@@ -13,7 +13,7 @@ from grpo_plan.planning.planned_kappa import planned_kappa
 from grpo_plan.planning.signal import DEFAULT_KAPPA, KappaRange, as_coherence
 from grpo_plan.remedies.hints import Hint
 from grpo_plan.remedies.judged import chosen_estimators, estimator_effects
-from grpo_plan.remedies.result import RemedyComparison
+from grpo_plan.remedies.result import EstimatorEffect, RemedyComparison
 from grpo_plan.remedies.sampling import Setting, sampling_effects
 from grpo_plan.remedies.variants import MAX_SPREAD
 from grpo_plan.remedies.verdict import assumptions, claims, elsewhere, verdict
@@ -110,9 +110,14 @@ def compare_remedies(
         verdict=verdict(fit, dead, reference, found, sampling, kappas),
         elsewhere=elsewhere(fit, size, hint is not None, pooled is not None),
         claims=claims(found),
-        assumptions=assumptions(fit, kappas, kappa, rho, comparisons),
+        assumptions=assumptions(fit, kappas, kappa, rho, comparisons, _least_noise(found)),
         fit=fit,
     )
+
+
+def _least_noise(found: tuple[EstimatorEffect, ...]) -> float | None:
+    noises = [at.noise_to_signal for e in found for at in e.progress if at.noise_to_signal is not None]
+    return min(noises, default=None)
 
 
 def _other_sizes(size: int, given: Iterable[int] | None) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def estimator_effects(setting: Setting, estimators: tuple[Estimator, ...]) -> tu
 
 def _bare(estimator: Estimator) -> EstimatorEffect:
     return EstimatorEffect(
-        name=estimator.name,
+        name=estimator.label,
         description=estimator.description,
         objective=estimator.objective,
         source=estimator.source,
@@ -67,9 +67,11 @@ def _entry(setting: Setting, estimator: Estimator, base: Judged | None, like: Es
     here = estimator.for_mean(fit.mean_pass_rate)
     passed, failed = here.pair(size)
     live, live_by_kind = live_rollouts(fit, here, size, level)
+    if estimator.batch and fit.mean_pass_rate in (0.0, 1.0):  # silent in this batch, live once one reward differs
+        live, live_by_kind = Ranged(value=0.0, low=0.0, high=1.0), None
     entry = replace(
         _bare(estimator),
-        same_plan_as=None if like is None else like.name,
+        same_plan_as=None if like is None else like.label,
         live=live,
         live_by_kind=live_by_kind,
         all_fail_advantage=float(failed[0]),
@@ -98,7 +100,7 @@ def _against(
 ) -> tuple[tuple[AtKappa, ...], Turn | None]:
     fit, rho, size = setting.fit, setting.coherence, setting.group_size
     equal = same_plan(judged.estimator, base.estimator, size, base.mean_pass_rate) and base.moments.signal > 0.0
-    turn = Turn(better="equal") if equal else turning_kappa(fit, judged, base, setting.level)
+    turn = Turn(better="equal") if equal else turning_kappa(fit, judged, base, coherence=rho, level=setting.level)
     rows = []
     for kappa in kappas:
         ratio = (

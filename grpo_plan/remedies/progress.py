@@ -73,13 +73,17 @@ class Judged:
                 parts[i] = parts[i] + float(self._law @ (high - low)) / (ends[1] - ends[0]) * (p - mean)
         return parts[0], parts[1], parts[2]
 
+    def changes(self, p: Floats) -> tuple[Floats, Floats, Floats]:
+        """`at_rates` less the moments: the derivative in the mass of F at each pass rate."""
+        t, square, noise = self.at_rates(p)
+        m = self.moments
+        return t - m.signal, square - m.signal_square, noise - m.noise
+
     def influence(self, kappa: float, coherence: float, p: Floats) -> Floats:
         """Influence on the logarithm of `worth`; its mean under the fitted law is 0 (theory.md, eq. 71)."""
-        t, square, noise = self.at_rates(p)
-        m, variance = self.moments, self.variance(kappa, coherence)
-        fall = (square + kappa * noise - 2.0 * coherence * m.signal * t) / variance
-        floor = (m.signal_square + kappa * m.noise - 2.0 * coherence * m.signal**2) / variance
-        value: Floats = 2.0 * (t / m.signal - 1.0) - (fall - floor)
+        t, square, noise = self.changes(p)
+        fall = (square + kappa * noise - 2.0 * coherence * self.moments.signal * t) / self.variance(kappa, coherence)
+        value: Floats = 2.0 * t / self.moments.signal - fall
         return value
 
     def step_noise(self, kappa: float, coherence: float, prompts: int | None) -> float | None:
@@ -115,13 +119,14 @@ def progress_ratio(
     return Ranged(value=ratio, low=ratio * float(np.exp(low)), high=ratio * float(np.exp(high)))
 
 
-def turning_kappa(fit: PassRateFit, one: Judged, base: Judged, level: float) -> Turn | None:
-    """Where the order of two estimators at one group size turns; None without a signal (theory.md, eq. 119)."""
+def turning_kappa(fit: PassRateFit, one: Judged, base: Judged, *, coherence: float, level: float) -> Turn | None:
+    """Where the order of two designs at equal rollouts turns; None without a signal (theory.md, eq. 119)."""
     a, b = one.moments, base.moments
     if min(a.signal, b.signal) <= 0.0:
         return None
-    top, bottom = turn_parts(a, b)
-    small_top = abs(top) <= NEGLIGIBLE * b.signal**2 * a.signal_square
+    sizes = one.group_size / base.group_size, 1.0
+    top, bottom = turn_parts(a, b, sizes, coherence)
+    small_top = abs(top) <= NEGLIGIBLE * sizes[0] * b.signal**2 * a.signal_square
     small_bottom = abs(bottom) <= NEGLIGIBLE * a.signal**2 * b.noise
     if small_bottom:
         return Turn(better="equal" if small_top else "everywhere" if top < 0.0 else "nowhere")
@@ -130,11 +135,15 @@ def turning_kappa(fit: PassRateFit, one: Judged, base: Judged, level: float) -> 
         return Turn(better="everywhere" if bottom > 0.0 else "nowhere")
 
     def tangent(p: Floats) -> Floats:
-        (ta, sa, va), (tb, sb, vb) = one.at_rates(p), base.at_rates(p)
-        d_top = 2 * b.signal * tb * a.signal_square + b.signal**2 * sa
-        d_top = d_top - 2 * a.signal * ta * b.signal_square - a.signal**2 * sb
-        d_bottom = 2 * a.signal * ta * b.noise + a.signal**2 * vb - 2 * b.signal * tb * a.noise - b.signal**2 * va
-        return d_top / top - d_bottom / bottom
+        (da, db), rho = (j.changes(p) for j in (one, base)), coherence
+        square = [m.signal_square - rho * m.signal**2 for m in (a, b)]
+        d_square = [d[1] - 2.0 * rho * m.signal * d[0] for d, m in ((da, a), (db, b))]
+        d_top = sizes[0] * (2.0 * b.signal * db[0] * square[0] + b.signal**2 * d_square[0])
+        d_top = d_top - (2.0 * a.signal * da[0] * square[1] + a.signal**2 * d_square[1])
+        d_bottom = 2.0 * a.signal * da[0] * b.noise + a.signal**2 * db[2]
+        d_bottom = d_bottom - sizes[0] * (2.0 * b.signal * db[0] * a.noise + b.signal**2 * da[2])
+        value: Floats = d_top / top - d_bottom / bottom
+        return value
 
     low, high = fit.limits_of(custom(tangent, "turning kappa"), level)
     low, high = max(min(low, 0.0), -WIDEST), min(max(high, 0.0), WIDEST)
@@ -142,10 +151,16 @@ def turning_kappa(fit: PassRateFit, one: Judged, base: Judged, level: float) -> 
     return Turn(better="above" if bottom > 0.0 else "below", kappa=ends)
 
 
-def turn_parts(a: GroupMoments, b: GroupMoments) -> tuple[float, float]:
-    """Numerator and denominator of the turning kappa (theory.md, eq. 119)."""
-    top = b.signal**2 * a.signal_square - a.signal**2 * b.signal_square
-    return top, a.signal**2 * b.noise - b.signal**2 * a.noise
+def turn_parts(
+    a: GroupMoments, b: GroupMoments, sizes: tuple[float, float] = (1.0, 1.0), coherence: float = 0.0
+) -> tuple[float, float]:
+    """Numerator and denominator of the turning kappa (theory.md, eq. 119).
+
+    A makes more progress at equal rollouts where kappa times the denominator exceeds the numerator.
+    """
+    square = [m.signal_square - coherence * m.signal**2 for m in (a, b)]
+    top = sizes[0] * b.signal**2 * square[0] - sizes[1] * a.signal**2 * square[1]
+    return top, sizes[1] * a.signal**2 * b.noise - sizes[0] * b.signal**2 * a.noise
 
 
 def effect_of(progress: Sequence[AtKappa]) -> Effect:

@@ -146,6 +146,7 @@ class SamplingEffect:
         rollouts_per_mixed: Rollouts drawn for one mixed group (theory.md, eq. 122).
         mixed_per_step: Mixed groups of a step at the rollouts of now; None without prompts per step.
         progress: Progress at equal rollouts beside the sampling of now; None where the model does not say.
+        turn: Where the order to the sampling of now turns; None where there is no progress to compare.
         effect: What the limits say of it; None where there is no progress.
         status: What the numbers can and cannot say.
         comment: What it does, and what is assumed.
@@ -161,6 +162,7 @@ class SamplingEffect:
     rollouts_per_mixed: Ranged
     mixed_per_step: Ranged | None
     progress: tuple[AtKappa, ...] | None
+    turn: Turn | None
     effect: Effect | None
     status: FitStatus
     comment: str

@@ -13,10 +13,11 @@ from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.remedies.hints import Hint, hinted_parts
 from grpo_plan.remedies.means import clipped, functional_value
-from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio
-from grpo_plan.remedies.result import AtKappa, Ranged, SamplingEffect
+from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, turning_kappa
+from grpo_plan.remedies.result import AtKappa, Ranged, SamplingEffect, Turn
 from grpo_plan.remedies.variants import pooled_parts
 
+SURELY_DEAD = 1.0 - 1e-12  # 1 to within rounding
 HINT_UNKNOWN = (
     "Assumed: {words}; the pilot says nothing of it. What a hinted group teaches for the prompt without its hint is "
     "not counted."
@@ -43,7 +44,7 @@ def sampling_effects(
     """The sampling of now, then each change of it."""
     rows = [_grouped(setting, setting.group_size, "now", ""), _refill(setting)]
     for size in sizes:
-        rows.append(_grouped(setting, size, f"G = {size}", _size_comment(setting, size), "grpo-plan plan"))
+        rows.append(_grouped(setting, size, f"G = {size}", ""))
     if hint is not None:
         rows.append(_hinted(setting, hint))
     if variants is not None:
@@ -51,18 +52,11 @@ def sampling_effects(
     return tuple(rows)
 
 
-def _size_comment(setting: Setting, size: int) -> str:
-    now = setting.group_size
-    if size > now:
-        return f"{size / now:g} times the rollouts of a prompt, so {now / size:g} of the prompts at equal rollouts."
-    return f"{size / now:g} of the rollouts of a prompt, so {now / size:g} times the prompts at equal rollouts."
-
-
 def per_mixed(rollouts: Ranged, dead: Ranged) -> Ranged:
     """Rollouts drawn for one mixed group, ``R / (1 - D)``, each limit from the ends that make it so (eq. 122)."""
 
     def of(drawn: float | None, share: float | None) -> float | None:
-        return None if drawn is None or share is None or share >= 1.0 else drawn / (1.0 - share)
+        return None if drawn is None or share is None or share >= SURELY_DEAD else drawn / (1.0 - share)
 
     return Ranged(
         value=of(rollouts.value, dead.value),
@@ -84,34 +78,32 @@ def per_step(setting: Setting, per_group: Ranged) -> Ranged | None:
     )
 
 
-def ratios(setting: Setting, size: int) -> tuple[AtKappa, ...]:
-    """Progress of the reference estimator with other groups, at equal rollouts, beside that of now."""
+def beside_now(setting: Setting, size: int) -> tuple[tuple[AtKappa, ...], Turn | None]:
+    """Progress of the reference estimator with other groups, at equal rollouts, and where the order turns."""
     fit, rho, n = setting.fit, setting.coherence, setting.prompts_per_step
     prompts = None if n is None else max(1, round(n * setting.group_size / size))
     kappas = [float(k) for k in setting.kappa.shown()]
+    unknown = Ranged(value=None, low=0.0, high=None)
     if fit.group_value("dead", size) is None or fit.group_value("dead", setting.group_size) is None:
-        return tuple(AtKappa(kappa=k, ratio=Ranged(value=None, low=0.0, high=None)) for k in kappas)
+        return tuple(AtKappa(kappa=k, ratio=unknown) for k in kappas), None
     base = Judged.of(fit, setting.reference, setting.group_size)
-    if size == setting.group_size:
-        live = base.moments.signal > 0.0
-        one = Ranged.exact(1.0) if live else Ranged(value=None, low=0.0, high=None)
-        return tuple(AtKappa(kappa=k, ratio=one, noise_to_signal=base.step_noise(k, rho, prompts)) for k in kappas)
-    other = Judged.of(fit, setting.reference, size)
-    return tuple(
-        AtKappa(
-            kappa=k,
-            ratio=progress_ratio(fit, other, base, kappa=k, coherence=rho, level=setting.joint_level),
-            noise_to_signal=other.step_noise(k, rho, prompts),
-        )
-        for k in kappas
-    )
+    other = base if size == setting.group_size else Judged.of(fit, setting.reference, size)
+    rows = []
+    for k in kappas:
+        if other is base:
+            ratio = Ranged.exact(1.0) if base.moments.signal > 0.0 else unknown
+        else:
+            ratio = progress_ratio(fit, other, base, kappa=k, coherence=rho, level=setting.joint_level)
+        rows.append(AtKappa(kappa=k, ratio=ratio, noise_to_signal=other.step_noise(k, rho, prompts)))
+    turn = None if other is base else turning_kappa(fit, other, base, coherence=rho, level=setting.level)
+    return tuple(rows), turn
 
 
-def _grouped(setting: Setting, size: int, name: str, comment: str, command: str = "") -> SamplingEffect:
+def _grouped(setting: Setting, size: int, name: str, comment: str) -> SamplingEffect:
     d = setting.fit.dead(size, setting.level)
     dead = clipped(d.value, d.low, d.high)
     cost = per_mixed(Ranged.exact(float(size)), dead)
-    progress = ratios(setting, size)
+    progress, turn = beside_now(setting, size)
     return SamplingEffect(
         name=name,
         group_size=size,
@@ -122,10 +114,10 @@ def _grouped(setting: Setting, size: int, name: str, comment: str, command: str 
         rollouts_per_mixed=cost,
         mixed_per_step=per_step(setting, cost),
         progress=progress,
+        turn=turn,
         effect=None if size == setting.group_size else effect_of(progress),
         status=d.status,
         comment=comment,
-        command=command,
     )
 
 
@@ -136,7 +128,13 @@ def _refill(setting: Setting) -> SamplingEffect:
     prompts = per_mixed(Ranged.exact(1.0), now.dead)
     value = "unknown" if prompts.value is None else f"{prompts.value:.2f}"
     high = "no upper limit" if prompts.high is None else f"{prompts.high:.2f}"
-    progress = now.progress or ()
+    centred = setting.reference.centred
+    progress = now.progress if centred else None
+    why = (
+        "full batches, and no more progress per rollout, as dead groups add nothing to a centred step either way."
+        if centred
+        else f"full batches. It takes away what dead groups add to a step of {setting.reference.label}: not judged."
+    )
     return SamplingEffect(
         name="refill",
         group_size=now.group_size,
@@ -147,10 +145,10 @@ def _refill(setting: Setting) -> SamplingEffect:
         rollouts_per_mixed=now.rollouts_per_mixed,
         mixed_per_step=now.mixed_per_step,
         progress=progress,
-        effect=effect_of(progress),
+        turn=None,
+        effect=None if progress is None else effect_of(progress),
         status=now.status,
-        comment=f"{value} [{prompts.low:.2f}, {high}] prompts drawn for each kept: full batches, and no more progress "
-        "per rollout, as dead groups add nothing to a centred step either way.",
+        comment=f"{value} [{prompts.low:.2f}, {high}] prompts drawn for each kept: {why}",
         command="grpo-plan refill",
     )
 
@@ -185,6 +183,7 @@ def _hinted(setting: Setting, hint: Hint) -> SamplingEffect:
         rollouts_per_mixed=cost,
         mixed_per_step=per_step(setting, cost),
         progress=None,
+        turn=None,
         effect=None,
         status=now.status,
         comment=HINT_UNKNOWN.format(words=f"{hint.words}, {when}{tries}"),
@@ -216,7 +215,7 @@ def _pooled(setting: Setting, variants: int, spread: float) -> SamplingEffect:
         raise DomainError("variants must be at least 2: one variant of a prompt is the prompt. Leave the option out.")
     what = f"{variants} variants of each prompt, {setting.group_size} rollouts each, in one group of {size}"
     if spread == 0.0:
-        return _grouped(setting, size, "variants", f"{what}. Assumed: all variants of a prompt have its pass rate.", "")
+        return _grouped(setting, size, "variants", f"{what}. Assumed: all variants of a prompt have its pass rate.")
     fit = setting.fit
     found = {}
     for kind, functional in pooled_parts(setting.group_size, variants, spread).items():
@@ -234,6 +233,7 @@ def _pooled(setting: Setting, variants: int, spread: float) -> SamplingEffect:
         rollouts_per_mixed=cost,
         mixed_per_step=per_step(setting, cost),
         progress=None,
+        turn=None,
         effect=None,
         status=FitStatus.UNKNOWN if dead.value is None else status,
         comment=f"{what}. Assumed: the logit of a variant's pass rate is that of the prompt plus noise of standard "

@@ -25,12 +25,18 @@ def verdict(
     """What would help most on this pilot, what would not, and what it cannot tell."""
     first = f"At G = {dead.group_size}, {_dead_words(dead)}."
     if dead.value is None:
-        return first, f"cannot tell what any remedy would do: {dead.status.sentence}"
+        return first, f"cannot tell what any remedy would do: {fit.status.sentence}"
     if set(fit.statuses) & set(NO_MIXED):
         return (first, _hopeless(fit, dead))
     own = [e for e in estimators if e.same_plan_as is None and e.name != reference and not e.refused]
-    options: list[tuple[str, Effect, float]] = [(e.name, e.effect, _worst(e.progress)) for e in own]
-    options += [(s.name, s.effect, _worst(s.progress or ())) for s in sampling[1:] if s.effect is not None]
+    options: list[tuple[str, Effect, float]] = [
+        (_named(e.name, e.turn, e.effect), e.effect, _worst(e.progress)) for e in own
+    ]
+    options += [
+        (_named(s.name, s.turn, s.effect), s.effect, _worst(s.progress or ()))
+        for s in sampling[1:]
+        if s.effect is not None
+    ]
     said = [first]
     helping = sorted((o for o in options if o[1] is Effect.HELPS), key=lambda o: -o[2])
     over = f"kappa {kappa.value:.3g}" if kappa.measured else f"every kappa shown ({kappa.low:g} to {kappa.high:g})"
@@ -46,7 +52,7 @@ def verdict(
     groups = (
         (Effect.DOES_NOT_HELP, "Would not help"),
         (Effect.ABOUT_THE_SAME, "About the same"),
-        (Effect.DEPENDS_ON_KAPPA, "Depends on kappa"),
+        (Effect.DEPENDS_ON_KAPPA, "Measure kappa first, it decides"),
         (Effect.CANNOT_TELL, "cannot tell"),
     )
     for effect, words in groups:
@@ -54,6 +60,13 @@ def verdict(
         if names:
             said.append(f"{words}: {_listed(names)}.")
     return tuple(said)
+
+
+def _named(name: str, turn: Turn | None, effect: Effect) -> str:
+    """A name, with where it is ahead if kappa decides."""
+    if effect is not Effect.DEPENDS_ON_KAPPA or turn is None or turn.kappa is None or turn.kappa.value is None:
+        return name
+    return f"{name} (more {turn.better} kappa {turn.kappa.value:.3g})"
 
 
 def _dead_words(dead: DeadFraction) -> str:
@@ -93,6 +106,7 @@ def elsewhere(fit: PassRateFit, group_size: int, hinted: bool, variants: bool) -
         else "the pilot holds one, and no formula leads from it to another: grpo-plan temperature takes a pilot at two"
     )
     notes = [
+        "Group size: grpo-plan plan weighs it with what prompts, tokens and steps cost.",
         f"Other mix of prompts: no mix has fewer dead groups than prompts at p = 1/2, {least:.2g} at G = {group_size}; "
         "grpo-plan mix says what these prompts allow.",
         f"Temperature: {temperature}.",
@@ -129,7 +143,9 @@ def _where(turn: Turn) -> str:
     return f"ahead {turn.better} kappa {turn.kappa.value:.3g} [{turn.kappa.low:.3g}, {high}] only"
 
 
-def assumptions(fit: PassRateFit, kappa: KappaRange, given: object, coherence: float, joint: int) -> tuple[str, ...]:
+def assumptions(
+    fit: PassRateFit, kappa: KappaRange, given: object, coherence: float, joint: int, least_noise: float | None
+) -> tuple[str, ...]:
     """What the numbers take for granted."""
     if isinstance(given, KappaMeasurement):
         first = f"kappa as measured, {kappa.low:.3g} to {kappa.high:.3g}; it changes with the policy."
@@ -152,5 +168,11 @@ def assumptions(fit: PassRateFit, kappa: KappaRange, given: object, coherence: f
         if coherence
         else "Gradients of different prompts are taken as unrelated (coherence 0).",
     ]
+    if least_noise is not None and least_noise < 1.0:
+        notes.insert(
+            1,
+            "The ratios are for steps that noise dominates; here the noise to signal of a step falls to "
+            f"{least_noise:.2g}, so estimators and group sizes differ less than the ratios say.",
+        )
     notes += [f"{status.name}: {status.sentence}" for status in fit.statuses if status is not FitStatus.OK]
     return tuple(notes)
