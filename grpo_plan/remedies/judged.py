@@ -91,7 +91,7 @@ def _entry(setting: Setting, estimator: Estimator, base: Judged | None, like: Es
         noise_by_kind=noise,
         progress=progress,
         turn=turn,
-        effect=effect_of(progress),
+        effect=effect_of(fit, [size], progress, level),
     )
 
 

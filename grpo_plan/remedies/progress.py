@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from grpo_plan.estimators import Estimator, GroupMoments
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.remedies.means import at_rates
 from grpo_plan.remedies.result import AtKappa, Effect, Ranged, Turn
 
@@ -163,8 +164,16 @@ def turn_parts(
     return top, sizes[1] * a.signal**2 * b.noise - sizes[0] * b.signal**2 * a.noise
 
 
-def effect_of(progress: Sequence[AtKappa]) -> Effect:
-    """What the limits of the ratios say together."""
+def effect_of(fit: PassRateFit, group_sizes: Iterable[int], progress: Sequence[AtKappa], level: float) -> Effect:
+    """What the limits of the ratios say together.
+
+    Nothing where the pilot has under 30 prompts, or cannot tell the dead fraction at one of the group sizes: a tangent
+    does not reach that far.
+    """
+    if FitStatus.TOO_FEW_PROMPTS in fit.statuses:
+        return Effect.CANNOT_TELL
+    if any(fit.dead(size, level).status is FitStatus.BEYOND_REACH for size in group_sizes):
+        return Effect.CANNOT_TELL
     lows = [at.ratio.low for at in progress]
     highs = [np.inf if at.ratio.high is None else at.ratio.high for at in progress]
     if not progress or any(at.ratio.value is None for at in progress):

@@ -115,7 +115,9 @@ def _grouped(setting: Setting, size: int, name: str, comment: str) -> SamplingEf
         mixed_per_step=per_step(setting, cost),
         progress=progress,
         turn=turn,
-        effect=None if size == setting.group_size else effect_of(progress),
+        effect=None
+        if size == setting.group_size
+        else effect_of(setting.fit, [size, setting.group_size], progress, setting.level),
         status=d.status,
         comment=comment,
     )
@@ -146,7 +148,7 @@ def _refill(setting: Setting) -> SamplingEffect:
         mixed_per_step=now.mixed_per_step,
         progress=progress,
         turn=None,
-        effect=None if progress is None else effect_of(progress),
+        effect=None if progress is None else effect_of(setting.fit, [now.group_size], progress, setting.level),
         status=now.status,
         comment=f"{value} [{prompts.low:.2f}, {high}] prompts drawn for each kept: {why}",
         command="grpo-plan refill",

@@ -174,5 +174,7 @@ def assumptions(
             "The ratios are for steps that noise dominates; here the noise to signal of a step falls to "
             f"{least_noise:.2g}, so estimators and group sizes differ less than the ratios say.",
         )
+    if FitStatus.TOO_FEW_PROMPTS in fit.statuses:
+        notes.insert(0, "Under 30 prompts: no remedy is judged, whatever its interval says.")
     notes += [f"{status.name}: {status.sentence}" for status in fit.statuses if status is not FitStatus.OK]
     return tuple(notes)
