@@ -78,14 +78,20 @@ def compare_remedies(
             f"variant_spread needs variants; got a spread of {spread:g} alone. Give variants=4 or the like."
         )
     pooled = None if variants is None else as_count(variants, "variants", minimum=2, maximum=LARGEST_GROUP // size)
-    sizes = _other_sizes(size, group_sizes)
+    led_by = get_estimator(reference)
+    if size < led_by.min_group_size:
+        raise DomainError(
+            f"reference: {led_by.label} needs groups of at least {led_by.min_group_size} rollouts; got {size}. Take "
+            "another reference, e.g. rloo."
+        )
+    sizes = _other_sizes(size, group_sizes, led_by.min_group_size)
     kappas = planned_kappa(kappa, fit)
     chosen = chosen_estimators(estimators, reference)
     comparisons = max(1, (len(chosen) - 1 + len(sizes) + (pooled is not None)) * kappas.shown().size)
     setting = Setting(
         fit=fit,
         group_size=size,
-        reference=get_estimator(reference),
+        reference=led_by,
         kappa=kappas,
         coherence=rho,
         prompts_per_step=prompts,
@@ -93,13 +99,11 @@ def compare_remedies(
         joint_level=1.0 - (1.0 - share) / comparisons,
     )
     found = estimator_effects(setting, chosen)
-    if found[0].refused:
-        raise DomainError(f"reference {reference!r} cannot be used here: {found[0].refused}")
     sampling = sampling_effects(setting, sizes, hint, pooled, spread)
     dead = fit.dead(size, share)
     return RemedyComparison(
         group_size=size,
-        reference=reference,
+        reference=led_by.label,
         level=share,
         kappa=kappas,
         coherence=rho,
@@ -107,7 +111,7 @@ def compare_remedies(
         dead=dead,
         estimators=found,
         sampling=sampling,
-        verdict=verdict(fit, dead, reference, found, sampling, kappas),
+        verdict=verdict(fit, dead, led_by.label, found, sampling, kappas),
         elsewhere=elsewhere(fit, size, hint is not None, pooled is not None),
         claims=claims(found),
         assumptions=assumptions(fit, kappas, kappa, rho, comparisons, _least_noise(found)),
@@ -120,11 +124,11 @@ def _least_noise(found: tuple[EstimatorEffect, ...]) -> float | None:
     return min(noises, default=None)
 
 
-def _other_sizes(size: int, given: Iterable[int] | None) -> tuple[int, ...]:
+def _other_sizes(size: int, given: Iterable[int] | None, least: int) -> tuple[int, ...]:
     if given is None:
-        sizes = {g for g in (size // 2, 2 * size, 4 * size) if 2 <= g <= LARGEST_GROUP}
+        sizes = {g for g in (size // 2, 2 * size, 4 * size) if least <= g <= LARGEST_GROUP}
     else:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise DomainError(f"group_sizes must be a list of whole numbers; got {given!r}.")
-        sizes = {as_count(g, "group_size", minimum=2, maximum=LARGEST_GROUP) for g in given}
+        sizes = {as_count(g, "group_size", minimum=least, maximum=LARGEST_GROUP) for g in given}
     return tuple(sorted(sizes - {size}))

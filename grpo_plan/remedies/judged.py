@@ -11,7 +11,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator
 from grpo_plan.remedies.kinds import live_rollouts, shares_by_kind
 from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, turning_kappa
-from grpo_plan.remedies.result import AtKappa, EstimatorEffect, Ranged, Turn
+from grpo_plan.remedies.result import AtKappa, ByKind, EstimatorEffect, Ranged, Turn
 from grpo_plan.remedies.sampling import Setting
 
 UNKNOWN = Ranged(value=None, low=0.0, high=None)
@@ -66,7 +66,8 @@ def _entry(setting: Setting, estimator: Estimator, base: Judged | None, like: Es
     fit, size, level = setting.fit, setting.group_size, setting.level
     here = estimator.for_mean(fit.mean_pass_rate)
     passed, failed = here.pair(size)
-    live, live_by_kind = live_rollouts(fit, here, size, level)
+    live, parts = live_rollouts(fit, here, size, level)
+    live_by_kind: ByKind | None = parts
     if estimator.batch and fit.mean_pass_rate in (0.0, 1.0):  # silent in this batch, live once one reward differs
         live, live_by_kind = Ranged(value=0.0, low=0.0, high=1.0), None
     entry = replace(
