@@ -155,6 +155,12 @@ def test_shares_by_kind_hold_together(example_fit: PassRateFit) -> None:
     assert (signal.mixed.value, signal.all_fail.value) == (1.0, 0.0)
 
 
+def part_less_share(p: Floats, share: float) -> Floats:
+    """What all-fail groups of 8 add to the signal of Sign, less a share of all of it."""
+    value: Floats = p * (1.0 - p) ** 8 - share * 2.0 * p * (1.0 - p)
+    return value
+
+
 def test_limits_of_shares_by_another_route(example_fit: PassRateFit) -> None:
     """The noise of Sign is the same in every group; for the signal, the ratios that the limits of part - r whole leave."""
     signal, noise = shares_by_kind(example_fit, get_estimator("sign"), 8, 0.95)
@@ -162,11 +168,11 @@ def test_limits_of_shares_by_another_route(example_fit: PassRateFit) -> None:
     assert noise is not None
     fails = example_fit.mean_of(lambda p: (1.0 - p) ** 8)
     assert (noise.all_fail.low, noise.all_fail.high) == pytest.approx((fails.low, fails.high), abs=2e-3)
-    inside = [
-        r
-        for r in np.linspace(0.0, 0.15, 61)
-        if (m := example_fit.mean_of(lambda p, r=r: p * (1.0 - p) ** 8 - r * 2.0 * p * (1.0 - p))).low <= 0.0 <= m.high
-    ]
+    inside = []
+    for r in np.linspace(0.0, 0.15, 61):
+        over = example_fit.mean_of(partial(part_less_share, share=float(r)))
+        if over.low <= 0.0 <= over.high:
+            inside.append(float(r))
     assert (signal.all_fail.low, signal.all_fail.high) == pytest.approx((inside[0], inside[-1]), abs=5e-3)
 
 
