@@ -35,8 +35,10 @@ _PUBLIC = {
     "DomainError": "errors",
     "Dropping": "planning.dropping",
     "DuplicateCheck": "independence",
+    "Effect": "remedies",
     "EffectiveBatch": "batches",
     "Estimate": "fitting.estimates",
+    "EstimatorEffect": "remedies",
     "Expectation": "runs.expectation",
     "Finding": "runs.finding",
     "FitError": "errors",
@@ -48,6 +50,7 @@ _PUBLIC = {
     "GroupLog": "group_log",
     "GrpoPlanError": "errors",
     "Hardware": "trainers.base",
+    "Hint": "remedies",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
@@ -78,11 +81,13 @@ _PUBLIC = {
     "RefillStatus": "batches",
     "Refilling": "trainers.base",
     "Remedy": "runs.finding",
+    "RemedyComparison": "remedies",
     "RolloutLengths": "rollouts",
     "Rollouts": "rollouts",
     "RunFollower": "readers.follow",
     "RunLog": "run_log",
     "SamplingCost": "batches",
+    "SamplingEffect": "remedies",
     "SequenceCheck": "independence",
     "Severity": "runs.finding",
     "SimulatedPolicy": "simulation",
@@ -109,6 +114,7 @@ _PUBLIC = {
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
     "compare_estimates": "fitting.comparison",
+    "compare_remedies": "remedies",
     "compare_sampling": "batches",
     "compare_simulations": "simulation",
     "composition_bounds": "runs.composition",
@@ -152,6 +158,7 @@ _PUBLIC = {
     "plot_mix": "plots_mix",
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
+    "plot_remedies": "plots_remedies",
     "plot_temperature": "plots_temperature",
     "probe_trainer": "probe",
     "rare_mode_miss_probability": "groups",
@@ -178,18 +185,19 @@ _PUBLIC = {
 __all__ = [
     "Absent", "AdaptiveSampling", "Aggregation", "Alert", "Allocation", "BatchSplit", "Block", "Budget", "Comparison",
     "CompositionBounds", "Cost", "CostModel", "Curriculum", "DeadCountComparison", "DeadFraction", "Design",
-    "Diagnosis", "DiagnosisSettings", "DomainError", "Dropping", "DuplicateCheck", "EffectiveBatch", "Estimate",
-    "Expectation", "Finding", "FitError", "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent",
-    "GroupLog", "GrpoPlanError", "Hardware", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict",
-    "InfeasiblePlanError", "KappaMeasurement", "KappaRange", "LengthBias", "LengthStatus", "MissingExtraError", "Mix",
-    "Monitor", "NearestDesigns", "PassRateFit", "Pilot", "PilotError", "PilotFormatError", "PilotPlan", "PilotSize",
-    "Plan", "PlanFormatError", "Quantity", "Recovered", "RecoveredShare", "RecoveredSteps", "RecoveryStatus",
-    "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy", "RolloutLengths", "Rollouts", "RunFollower",
-    "RunLog", "SamplingCost", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
-    "SimulationComparison", "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TemperaturePlan",
-    "TemperatureVerdict", "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares", "__version__",
-    "adaptive_sampling", "aggregations", "all_fail_probability", "all_pass_probability", "allocate_rollouts",
-    "check_independence", "check_sequences", "compare_dead_counts", "compare_estimates", "compare_sampling",
+    "Diagnosis", "DiagnosisSettings", "DomainError", "Dropping", "DuplicateCheck", "Effect", "EffectiveBatch",
+    "Estimate", "EstimatorEffect", "Expectation", "Finding", "FitError", "FitStatus", "Forecast", "ForecastStatus",
+    "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError", "Hardware", "Hint", "IndependenceCheck",
+    "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError", "KappaMeasurement", "KappaRange",
+    "LengthBias", "LengthStatus", "MissingExtraError", "Mix", "Monitor", "NearestDesigns", "PassRateFit", "Pilot",
+    "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered",
+    "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
+    "RemedyComparison", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost", "SamplingEffect",
+    "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation", "SimulationComparison",
+    "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TemperaturePlan", "TemperatureVerdict",
+    "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares", "__version__", "adaptive_sampling",
+    "aggregations", "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence",
+    "check_sequences", "compare_dead_counts", "compare_estimates", "compare_remedies", "compare_sampling",
     "compare_simulations", "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts",
     "effect_of_dropping", "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput",
     "expected_group_std", "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
@@ -197,10 +205,11 @@ __all__ = [
     "kappa_callback", "largest_group_size", "length_bias", "measure_kappa", "mixed_probability", "nearest_design",
     "pass_at", "pass_at_k", "plan_group_size", "plan_mix", "plan_pilot", "plan_temperature", "plot_composition",
     "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch", "plot_effective_batch_over_steps",
-    "plot_frontier", "plot_mix", "plot_pass_rates", "plot_refill", "plot_temperature", "probe_trainer",
-    "rare_mode_miss_probability", "read_groups", "read_independence", "read_pilot", "read_rollouts", "read_run",
-    "read_throughput", "recover", "recover_steps", "refill", "rollout_advantages", "rollouts_to_first_pass",
-    "rules_for", "simulate", "solve_design", "split_errors", "split_weights", "token_lengths", "token_weights",
+    "plot_frontier", "plot_mix", "plot_pass_rates", "plot_refill", "plot_remedies", "plot_temperature",
+    "probe_trainer", "rare_mode_miss_probability", "read_groups", "read_independence", "read_pilot", "read_rollouts",
+    "read_run", "read_throughput", "recover", "recover_steps", "refill", "rollout_advantages",
+    "rollouts_to_first_pass", "rules_for", "simulate", "solve_design", "split_errors", "split_weights",
+    "token_lengths", "token_weights",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -304,6 +313,7 @@ if TYPE_CHECKING:
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
     from grpo_plan.plots_plan import plot_effective_batch, plot_frontier
+    from grpo_plan.plots_remedies import plot_remedies
     from grpo_plan.plots_run import plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps
     from grpo_plan.plots_temperature import plot_temperature
     from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
@@ -315,6 +325,7 @@ if TYPE_CHECKING:
     from grpo_plan.readers.rollouts_reader import read_rollouts
     from grpo_plan.readers.run_reader import read_run
     from grpo_plan.readers.throughput_reader import read_throughput
+    from grpo_plan.remedies import Effect, EstimatorEffect, Hint, RemedyComparison, SamplingEffect, compare_remedies
     from grpo_plan.rollouts import RolloutLengths, Rollouts
     from grpo_plan.run_log import RunLog
     from grpo_plan.runs.aggregates import recover

@@ -79,6 +79,10 @@ FUNCTIONS = {
     "plot_refill": "fit ax prompts_per_step group_size max_rounds level",
     "refill": "fit prompts_per_step group_size batch_multiplier gen_batch_size max_rounds steps data_prompts level",
     "adaptive_sampling": "fit max_group_size round_size passes fails level",
+    "compare_remedies": (
+        "fit group_size kappa coherence prompts_per_step estimators reference group_sizes hint variants variant_spread level"
+    ),
+    "plot_remedies": "comparison ax",
     "compare_sampling": "fit plan max_group_size round_size",
     "plan_temperature": "pilot group_size baseline objective level smallest_difference power",
     "compare_dead_counts": "counts baseline level",
@@ -175,6 +179,19 @@ RECORDS = {
     ),
     "AdaptiveSampling": "max_group_size round_size passes fails level rollouts_per_prompt unmet_fraction rollouts_per_kept_prompt status",
     "SamplingCost": "scheme group_size round_size rollouts_per_prompt dropped_fraction rollouts_per_group status",
+    "Hint": "odds gain share when tries",
+    "RemedyComparison": (
+        "group_size reference level kappa coherence prompts_per_step dead estimators sampling verdict elsewhere claims "
+        "assumptions fit"
+    ),
+    "EstimatorEffect": (
+        "name description objective source same_plan_as refused live live_by_kind all_fail_advantage all_pass_advantage "
+        "signal noise signal_by_kind noise_by_kind progress turn effect"
+    ),
+    "SamplingEffect": (
+        "name group_size rollouts dead all_fail all_pass rollouts_per_mixed mixed_per_step progress turn effect status "
+        "comment command"
+    ),
     "TemperaturePlan": "group_size objective baseline level verdict recommended reason temperatures differences notes assumptions",
     "DeadCountComparison": "baseline level verdict recommended counts differences assumptions",
     "KappaMeasurement": "group_sizes squared_norms passes scored pilot_moments mean_gradient_square level resamples seed notes",
