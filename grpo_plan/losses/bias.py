@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level, require
-from grpo_plan.advantages import Estimator, get_estimator
 from grpo_plan.errors import DomainError, PilotError
+from grpo_plan.estimators import Estimator, get_estimator
 from grpo_plan.losses.aggregations import Aggregation, Per
 from grpo_plan.losses.lengths import Floats
 from grpo_plan.losses.names import get_aggregation
@@ -97,7 +97,7 @@ def rollout_advantages(rollouts: Rollouts, estimator: str = "grpo") -> Floats:
     """Advantage of each rollout among the scored ones of its group, shape (N,): 0 in dead groups and where not scored.
 
     Rewards are taken as pass or fail. An estimator that is not centred, such as ``sign``, has advantages in dead
-    groups too.
+    groups too; one whose advantages do not depend on the group also where a single rollout is scored.
 
     Raises:
         DomainError: No such estimator.
@@ -106,25 +106,25 @@ def rollout_advantages(rollouts: Rollouts, estimator: str = "grpo") -> Floats:
     >>> rollout_advantages(some).round(3).tolist()
     [1.732, -0.577, -0.577, -0.577]
     """
-    kind = get_estimator(estimator)
-    n, k = rollouts.group_scored, rollouts.group_passes
+    n, k, group = rollouts.group_scored, rollouts.group_passes, rollouts.group
+    scored = int(n.sum())
+    kind = get_estimator(estimator).for_mean(float(k.sum()) / scored if scored else 0.0)
     up, down = _of_groups(kind, n, k)
-    group = rollouts.group
     found: Floats = np.where(rollouts.scored, np.where(rollouts.passed, up[group], down[group]), 0.0)
     return found
 
 
 def _of_groups(kind: Estimator, n: NDArray[np.int64], k: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Advantages of a pass and of a fail in each group, shape (groups,)."""
-    if not kind.centred:
-        own = kind.pass_advantage(np.maximum(k, 1).astype(np.float64), 2)
-        return own, -own
     up, down = np.zeros(n.size), np.zeros(n.size)
-    for size in np.unique(n[n >= 2]).tolist():
-        rows = (n == size) & (k > 0) & (k < size)
-        passes = k[rows].astype(np.float64)
-        up[rows] = kind.pass_advantage(passes, size)
-        down[rows] = -passes * up[rows] / (size - passes)
+    for size in np.unique(n).tolist():
+        rows = n == size
+        if size >= 2:
+            passed, failed = kind.pair(size)
+            up[rows], down[rows] = passed[k[rows]], failed[k[rows]]
+        elif size == 1 and kind.flat:
+            passed, failed = kind.pair(2)
+            up[rows], down[rows] = passed[-1], failed[0]
     return up, down
 
 
