@@ -1,4 +1,4 @@
-"""pass@k and pass^k of a population, two policies compared, and the tail of the unsolved share (theory.md, section 26)."""
+"""pass@k of a population, two policies compared, and the tail of the unsolved share (theory.md, section 26)."""
 
 from grpo_plan.passk.compare import compare_pass
 from grpo_plan.passk.curve import PassCurve, PassPoint, pass_curve

@@ -80,7 +80,7 @@ def compare_pass(
     >>> trained = Pilot.from_counts([8] * 200 + [0] * 100, 8, prompt_id=ids)
     >>> found = compare_pass(base, trained)
     >>> found.verdict.name, found.crossing.status.name, found.crossing.low, found.crossing.high
-    ('SEARCH_COMPRESSION', 'CROSSES', 2, 8)
+    ('SEARCH_COMPRESSION', 'CROSSES', 2, 4)
     """
     policies = policies_of(before, after)
     sure, smallest = as_level(level), as_positive(margin, "margin")
@@ -164,8 +164,7 @@ def _counted(compare: Pairs | Apart, k: int, side: Side) -> PassDifference:
 
 
 def _fitted(k: int, wide: tuple[PassCurve, ...], curves: tuple[PassCurve, ...]) -> PassDifference:
-    """Difference of fitted pass@k: each at half the error, ends subtracted, whatever their dependence (theory.md,
-    eq. 133)."""
+    """Difference of fitted pass@k: each at half the error, ends subtracted (theory.md, eq. 133)."""
     first, second = (curve.at(k) for curve in wide)
     here, there = (curve.at(k) for curve in curves)
     known = here.value is not None and there.value is not None

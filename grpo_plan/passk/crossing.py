@@ -45,7 +45,7 @@ def _meeting(differences: Sequence[PassDifference]) -> float | None:
 
 
 def meeting_k(k: int, value: float, next_k: int, next_value: float) -> float:
-    """k at which the straight line in log k between two differences of opposite sign is 0 (theory.md, eq. 134).
+    """Find k at which the straight line in log k between two differences of opposite sign is 0 (theory.md, eq. 134).
 
     >>> round(meeting_k(2, 0.1, 8, -0.1), 6)
     4.0

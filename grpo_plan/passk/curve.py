@@ -108,7 +108,7 @@ def pass_curve(source: Pilot | PassRateFit, *, ks: Iterable[int] | None = None, 
 
     >>> curve = pass_curve(Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4), ks=[1, 4, 8])
     >>> [(p.k, round(p.value, 3), p.counted) for p in curve.points]
-    [(1, 0.5, True), (4, 0.6, True), (8, 0.602, False)]
+    [(1, 0.5, True), (4, 0.6, True), (8, 0.621, False)]
     """
     fit = source if isinstance(source, PassRateFit) else fit_pass_rates(source)
     sure = as_level(level)

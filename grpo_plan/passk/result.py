@@ -17,8 +17,8 @@ class PassVerdict(Enum):
 
     CAPACITY = "pass@k rose at every counted k: more prompts are within reach of k tries than before."
     SEARCH_COMPRESSION = (
-        "pass@1 rose and pass@k fell at a large k, so the curves cross: what was found in many tries is found in fewer, "
-        "and some of what was within reach is no longer."
+        "pass@1 rose and pass@k fell at a large k, so the curves cross: what was found in many tries is found in "
+        "fewer, and some of what was within reach is no longer."
     )
     NO_GAIN_AT_LARGE_K = (
         "pass@1 rose, and at the largest counted k no gain of interest is left: what was found in many tries is found "
@@ -167,7 +167,7 @@ class PassComparison:
 
 
 def deciding(differences: Sequence[PassDifference]) -> tuple[PassDifference, ...]:
-    """The first k, the last counted one and the last one asked: fixed before the counts are seen (theory.md, eq. 135)."""
+    """The last counted k and the last one asked: fixed before the counts are seen (theory.md, eq. 135)."""
     last_counted = [d for d in differences if d.counted][-1:]
     ends = [*last_counted, differences[-1]]
     return tuple(d for i, d in enumerate(ends) if d.k > differences[0].k and d.k not in [e.k for e in ends[:i]])

@@ -1,4 +1,4 @@
-"""How the unsolved share 1 - pass@k falls with k: local exponents, a power law, or a floor (theory.md, eq. 137 to 139)."""
+"""How the unsolved share 1 - pass@k falls: local exponents, a power law, or a floor (theory.md, eq. 137 to 139)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from grpo_plan.passrates.discrete import power
 
 ACCURACY = 1e-5  # of a ratio of unsolved shares
 LEAST_EXPONENT = 0.01  # a smaller one is no fall: halving takes 2**100 times as many tries
-ALIKE = 6.0  # likelihood ratio by which a bent smooth law must beat the Beta, with or without an atom
+BENT = 10.0  # likelihood ratio by which a smooth law of another shape refutes the Beta
+BENT_FROM_ATOM = 4.0  # and by which it refutes the Beta with an atom
 
 
 UNTOLD = {
@@ -82,7 +83,7 @@ class PassTail:
         floor: With LEVELS_OFF, the estimated share at which it levels off, else None.
         floor_low: Its lower limit.
         floor_high: Its upper limit.
-        never_high: Share of prompts that may never pass, at most, over all distributions; no pilot can show one above 0.
+        never_high: Largest share that may never pass, over all distributions; that it is above 0 no pilot can show.
         likelihood_ratio: By which an atom at 0 improves the Beta; None if unknown.
         local: Local exponents, the last counted octave first.
         level: Confidence level.
@@ -146,15 +147,16 @@ def pass_tail(fit: PassRateFit, *, level: float = 0.95) -> PassTail:
     known["likelihood_ratio"] = ratio
     smooth = fit_average(condensed(histogram), fit.beta.rates).fits
     bend = 2.0 * (max(f.log_likelihood for f in smooth) - smooth[0].log_likelihood)
-    if fit.nonparametric_share > MISFIT or bend - ratio > ALIKE:
+    atom = ratio > atom_threshold(sure)
+    if fit.nonparametric_share > MISFIT or bend - ratio > (BENT_FROM_ATOM if atom else BENT):
         return _tail(TailStatus.NO_POWER_LAW, **known)
-    if ratio > atom_threshold(sure):
-        value, low, high = likelihood.floor(sure)
-        return _tail(TailStatus.LEVELS_OFF, floor=value, floor_low=low, floor_high=high, **known)
-    exponent, low, upper = likelihood.exponent(sure)
+    if atom:
+        floor, floor_low, floor_high = likelihood.floor(sure)
+        return _tail(TailStatus.LEVELS_OFF, floor=floor, floor_low=floor_low, floor_high=floor_high, **known)
+    exponent, low, high = likelihood.exponent(sure)
     if exponent is None:
         return _tail(TailStatus.UNKNOWN, **known)
-    return _tail(TailStatus.POWER_LAW, exponent=exponent, low=low, high=upper, **known)
+    return _tail(TailStatus.POWER_LAW, exponent=exponent, low=low, high=high, **known)
 
 
 def _tail(status: TailStatus, **known: Any) -> PassTail:
@@ -206,9 +208,9 @@ def _ratio_limit(fit: PassRateFit, k: int, level: float, sign: float) -> float:
 
     low, high = ACCURACY, 1.0 - ACCURACY
     at_low, at_high = excess(low), excess(high)
-    if sign > 0.0 and at_high >= 0.0 or sign < 0.0 and at_high <= 0.0:
+    if sign * at_high >= 0.0:  # falls in the ratio for the largest, rises for the smallest
         return 1.0
-    if sign > 0.0 and at_low <= 0.0 or sign < 0.0 and at_low >= 0.0:
+    if sign * at_low <= 0.0:
         return low
     from scipy.optimize import brentq
 

@@ -86,7 +86,7 @@ class TailLikelihood:
         return max(0.0, 2.0 * (self.inflated[1] - self.plain[1]))
 
     def exponent(self, level: float) -> tuple[float | None, float | None, float | None]:
-        """a of the plain Beta with its profile limits; None where it runs to the edge of the family."""
+        """Exponent a of the plain Beta with its profile limits; None where it runs to the edge of the family."""
         best, top = self.plain
         if best[0] >= LOG_A[1] - PRECISION:
             return None, None, None

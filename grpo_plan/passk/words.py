@@ -42,9 +42,7 @@ def _open(differences: Sequence[PassDifference]) -> str:
         return f"pass@1 {moved}, but only pass@1 is counted. Take 8 or more rollouts per prompt under both policies."
     unsure = next((d for d in differences if d.sign == 0), None)
     if unsure is None:  # signs turn between counted k, but not at those that decide
-        return (
-            "Differences of both signs occur, but not at the k that decide: the first, and the last counted or asked."
-        )
+        return "Differences of both signs occur, but not at the first k and the last."
     if unsure is first:
         return "pass@1 may have risen or fallen: its interval holds 0."
     moved = "rose" if first.sign > 0 else "fell"
