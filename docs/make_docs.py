@@ -25,6 +25,7 @@ PAGES = (
     "docs/live.md",
     "docs/examples.md",
     "docs/json.md",
+    "docs/passk.md",
     "docs/design.md",
     "docs/theory.md",
     "docs/calibration.md",
@@ -51,6 +52,8 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
     """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
     if "temperatures.jsonl" in text:
         write_temperatures(folder / "temperatures.jsonl")
+    if "trained.jsonl" in text:
+        write_policies(folder / "base.jsonl", folder / "trained.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
 
@@ -72,6 +75,19 @@ def write_temperatures(path: Path) -> None:
                 odds = (rate / (1.0 - rate)) ** (1.0 / temperature)
                 passes = sum(rng.random() < odds / (1.0 + odds) - 0.02 * (temperature - 1.0) for _ in range(8))
                 row = {"prompt_id": f"q{i}", "temperature": temperature, "n": 8, "k": passes}
+                file.write(json.dumps(row) + "\n")
+
+
+def write_policies(before: Path, after: Path) -> None:
+    """Two simulated pilots for the pages: 600 prompts, 16 rollouts each; odds rise, hard prompts get lost."""
+    rng = random.Random(22)
+    with before.open("w", encoding="utf-8") as first, after.open("w", encoding="utf-8") as second:
+        for i in range(600):
+            rate = min(max(rng.betavariate(0.4, 0.9), 1e-9), 1.0 - 1e-9)
+            odds = 4.0 * rate / (1.0 - rate)
+            trained = 0.0 if rate < 0.3 and rng.random() < 0.4 else odds / (1.0 + odds)
+            for file, p in ((first, rate), (second, trained)):
+                row = {"prompt_id": f"q{i}", "n": 16, "k": sum(rng.random() < p for _ in range(16))}
                 file.write(json.dumps(row) + "\n")
 
 

@@ -90,12 +90,12 @@ def compare_pass(
     wanted = default_ks(min(fits, key=lambda f: f.max_counted_group_size)) if ks is None else as_ks(ks)
     wanted = as_ks([1, *wanted])
     curves = tuple(pass_curve(fit, ks=wanted, level=sure) for fit in fits)
-    wide = tuple(pass_curve(fit, ks=wanted, level=1.0 - (1.0 - sure) / 2.0) for fit in fits)
     pilots = policies.pilots
     compare = Pairs(policies.common) if policies.paired else Apart(*pilots)
     side = Side(part=policies.before, fit=fits[0], level=sure)
     counted = compare.largest()
-    differences = tuple(_counted(compare, k, side) if k <= counted else _fitted(k, wide, curves) for k in wanted)
+    each = 1.0 - (1.0 - sure) / 2.0
+    differences = tuple(_counted(compare, k, side) if k <= counted else _fitted(k, curves, each) for k in wanted)
     last = max(k for k in wanted if k <= counted)
     verdict, end = decide_pass(differences, smallest, 1.0 - (curves[0].at(last).value or 0.0))
     crossing = find_crossing(differences)
@@ -163,9 +163,9 @@ def _counted(compare: Pairs | Apart, k: int, side: Side) -> PassDifference:
     )
 
 
-def _fitted(k: int, wide: tuple[PassCurve, ...], curves: tuple[PassCurve, ...]) -> PassDifference:
+def _fitted(k: int, curves: tuple[PassCurve, ...], level: float) -> PassDifference:
     """Difference of fitted pass@k: each at half the error, ends subtracted (theory.md, eq. 133)."""
-    first, second = (curve.at(k) for curve in wide)
+    first, second = (pass_curve(curve.fit, ks=[k], level=level).at(k) for curve in curves)
     here, there = (curve.at(k) for curve in curves)
     known = here.value is not None and there.value is not None
     value = (there.value or 0.0) - (here.value or 0.0) if known else None

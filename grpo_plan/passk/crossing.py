@@ -12,8 +12,8 @@ from grpo_plan.passk.result import Crossing, CrossingStatus, PassDifference, dec
 def find_crossing(differences: Sequence[PassDifference]) -> Crossing:
     """The crossing of two curves from the differences at each k, in rising order.
 
-    The set of k whose interval holds 0, and the gaps in which the sign turns, hold any crossing with the level of one
-    interval: at a crossing the difference is 0, and the interval there fails to hold it no more often than any other.
+    It lies between the run of k of one sign that starts at the first k, and the run of the other sign that ends at a k
+    that decides: at a crossing the difference is 0, and the interval there fails to hold 0 no more often than any.
     """
     first, last = differences[0], differences[-1]
     low = 0
@@ -21,12 +21,15 @@ def find_crossing(differences: Sequence[PassDifference]) -> Crossing:
         if first.sign == 0 or d.sign != first.sign:
             break
         low = d.k
+    end = next((d for d in deciding(differences) if first.sign * d.sign < 0), None)
     high = None
     for d in reversed(differences):
-        if first.sign == 0 or d.sign != -first.sign:
+        if end is None or d.k > end.k:
+            continue
+        if d.sign != end.sign:
             break
         high = d.k
-    if any(first.sign * d.sign < 0 for d in deciding(differences)):
+    if end is not None:
         status = CrossingStatus.CROSSES
     elif low == last.k:
         status = CrossingStatus.NONE_SEEN

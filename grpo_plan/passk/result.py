@@ -86,7 +86,8 @@ class Crossing:
         value: k between two of those asked at which the estimated curves meet (interpolated in log k); None if they
             do not.
         low: Any crossing lies beyond this k: up to it every difference excludes 0. 0 if not even the first does.
-        high: It lies before this k; None where nothing keeps it below any k asked.
+        high: A crossing lies before this k, from which on up to a k that decides every difference excludes 0 with the
+            other sign; None where there is no such k.
     """
 
     status: CrossingStatus

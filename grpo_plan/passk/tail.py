@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import log2
@@ -119,14 +120,17 @@ def halving(exponent: float) -> float | None:
     return None if exponent <= LEAST_EXPONENT else float(2.0 ** (1.0 / exponent))
 
 
-def pass_tail(fit: PassRateFit, *, level: float = 0.95) -> PassTail:
+def pass_tail(fit: PassRateFit, *, octaves: Iterable[int] | None = None, level: float = 0.95) -> PassTail:
     """How the unsolved share falls with k: locally for every distribution, and far out under a stated assumption.
 
     Args:
         fit: Fit of a pilot.
+        octaves: k at which the local exponents start, each from k to 2k. Default: the last counted octave, and the
+            next one.
         level: Confidence level of each interval.
 
     Raises:
+        DomainError: A k or the level is outside its domain.
         PilotError: The pilot lacks its dead groups, or prompts were removed by their count.
 
     >>> from grpo_plan.fitting.fit import fit_pass_rates
@@ -138,7 +142,7 @@ def pass_tail(fit: PassRateFit, *, level: float = 0.95) -> PassTail:
     """
     sure = as_level(level)
     fit.require_all_groups("The tail of pass@k")
-    known: dict[str, Any] = {"never_high": _never(fit, sure), "local": _locals(fit, sure), "level": sure}
+    known: dict[str, Any] = {"never_high": _never(fit, sure), "local": _locals(fit, octaves, sure), "level": sure}
     if UNTOLD & set(fit.statuses):
         return _tail(TailStatus.UNKNOWN, **known)
     histogram = fit.pilot.histogram()
@@ -169,10 +173,11 @@ def _never(fit: PassRateFit, level: float) -> float:
     return min(fit.upper_limit_of(never, level), 1.0)
 
 
-def _locals(fit: PassRateFit, level: float) -> tuple[LocalExponent, ...]:
-    """The last counted octave, and the next one."""
+def _locals(fit: PassRateFit, octaves: Iterable[int] | None, level: float) -> tuple[LocalExponent, ...]:
+    """Those asked for; by default the last counted octave, and the next one."""
     counted = fit.max_counted_group_size
-    starts = [counted // 2, counted] if counted > 1 else []
+    default = [counted // 2, counted] if counted > 1 else []
+    starts = default if octaves is None else [as_one_group_size(k, "octaves") for k in octaves]
     return tuple(local_exponent(fit, k, level=level) for k in starts)
 
 

@@ -28,8 +28,10 @@ def reason_of(
         return f"{text} Whether that holds at k = {far[0].k} and beyond is open." if far else text
     if verdict is PassVerdict.NO_GAIN_AT_LARGE_K:
         return f"{start}; at k = {end.k} a gain of {margin:g} or more is ruled out."
-    where = f"between k = {crossing.low} and {crossing.high}" if crossing.high is not None else "between them"
-    return f"{start} and pass@{end.k} {'fell' if end.sign < 0 else 'rose'}: the curves cross {where}."
+    return (
+        f"{start} and pass@{end.k} {'fell' if end.sign < 0 else 'rose'}: the curves cross between k = {crossing.low} and "
+        f"{crossing.high}."
+    )
 
 
 def _open(differences: Sequence[PassDifference]) -> str:
