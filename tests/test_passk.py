@@ -472,6 +472,7 @@ def test_the_plain_fit_is_that_of_the_library() -> None:
     tail = gp.pass_tail(fit, octaves=())
     assert tail.status is gp.TailStatus.POWER_LAW
     assert tail.exponent == pytest.approx(fit.parameters["a"], rel=1e-3)
+    assert tail.exponent is not None
     assert tail.low is not None
     assert tail.high is not None
     assert tail.low < 0.4 < tail.high

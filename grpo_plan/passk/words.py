@@ -28,10 +28,8 @@ def reason_of(
         return f"{text} Whether that holds at k = {far[0].k} and beyond is open." if far else text
     if verdict is PassVerdict.NO_GAIN_AT_LARGE_K:
         return f"{start}; at k = {end.k} a gain of {margin:g} or more is ruled out."
-    return (
-        f"{start} and pass@{end.k} {'fell' if end.sign < 0 else 'rose'}: the curves cross between k = {crossing.low} and "
-        f"{crossing.high}."
-    )
+    moved = "fell" if end.sign < 0 else "rose"
+    return f"{start} and pass@{end.k} {moved}: the curves cross between k = {crossing.low} and {crossing.high}."
 
 
 def _open(differences: Sequence[PassDifference]) -> str:
