@@ -77,6 +77,7 @@ def test_the_population_is_the_mean_of_its_prompts(counts: list[int], k: int) ->
         float(np.mean([math.comb(c, k) / math.comb(6, k) for c in counts])), abs=1e-12
     )
     assert point.counted
+    assert point.value is not None
     assert point.low <= point.value <= point.high
     assert point.method in METHODS
 
