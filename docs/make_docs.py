@@ -26,6 +26,7 @@ PAGES = (
     "docs/losses.md",
     "docs/examples.md",
     "docs/json.md",
+    "docs/passk.md",
     "docs/design.md",
     "docs/theory.md",
     "docs/calibration.md",
@@ -55,6 +56,8 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
         write_temperatures(folder / "temperatures.jsonl")
     if "lengths.jsonl" in text:
         write_lengths(folder / "lengths.jsonl")
+    if "trained.jsonl" in text:
+        write_policies(folder / "base.jsonl", folder / "trained.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
 
@@ -89,6 +92,18 @@ def write_lengths(path: Path) -> None:
                 right = rng.random() < rate
                 tokens = round(rng.lognormvariate(6.3 - 0.5 * right - 0.3 * rate + effect, 0.5))
                 row = {"prompt_id": f"q{i}", "reward": int(right), "response_tokens": min(tokens, 4096)}
+
+
+def write_policies(before: Path, after: Path) -> None:
+    """Two simulated pilots for the pages: 600 prompts, 16 rollouts each; odds rise, hard prompts get lost."""
+    rng = random.Random(22)
+    with before.open("w", encoding="utf-8") as first, after.open("w", encoding="utf-8") as second:
+        for i in range(600):
+            rate = min(max(rng.betavariate(0.4, 0.9), 1e-9), 1.0 - 1e-9)
+            odds = 4.0 * rate / (1.0 - rate)
+            trained = 0.0 if rate < 0.3 and rng.random() < 0.4 else odds / (1.0 + odds)
+            for file, p in ((first, rate), (second, trained)):
+                row = {"prompt_id": f"q{i}", "n": 16, "k": sum(rng.random() < p for _ in range(16))}
                 file.write(json.dumps(row) + "\n")
 
 

@@ -63,7 +63,11 @@ _PUBLIC = {
     "Mix": "planning.mix_plan",
     "Monitor": "runs.monitor",
     "NearestDesigns": "trainers.nearest",
+    "PassComparison": "passk.result",
+    "PassCurve": "passk.curve",
     "PassRateFit": "fitting.result",
+    "PassTail": "passk.tail",
+    "PassVerdict": "passk.result",
     "Pilot": "pilot",
     "PilotError": "errors",
     "PilotFormatError": "errors",
@@ -98,6 +102,7 @@ _PUBLIC = {
     "SplitError": "losses",
     "SplitErrors": "losses",
     "SplitWeights": "losses",
+    "TailStatus": "passk.tail",
     "TemperaturePlan": "planning.temperature_result",
     "TemperatureVerdict": "planning.temperature_result",
     "Throughput": "throughput",
@@ -114,6 +119,7 @@ _PUBLIC = {
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
     "compare_estimates": "fitting.comparison",
+    "compare_pass": "passk.compare",
     "compare_remedies": "remedies",
     "compare_sampling": "batches",
     "compare_simulations": "simulation",
@@ -145,6 +151,8 @@ _PUBLIC = {
     "nearest_design": "trainers.nearest",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
+    "pass_curve": "passk.curve",
+    "pass_tail": "passk.tail",
     "plan_group_size": "planning.group_size",
     "plan_mix": "planning.mix",
     "plan_pilot": "planning.pilot_size",
@@ -156,6 +164,7 @@ _PUBLIC = {
     "plot_effective_batch_over_steps": "plots_run",
     "plot_frontier": "plots_plan",
     "plot_mix": "plots_mix",
+    "plot_pass_curve": "plots_passk",
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
     "plot_remedies": "plots_remedies",
@@ -189,27 +198,28 @@ __all__ = [
     "Estimate", "EstimatorEffect", "Expectation", "Finding", "FitError", "FitStatus", "Forecast", "ForecastStatus",
     "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError", "Hardware", "Hint", "IndependenceCheck",
     "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError", "KappaMeasurement", "KappaRange",
-    "LengthBias", "LengthStatus", "MissingExtraError", "Mix", "Monitor", "NearestDesigns", "PassRateFit", "Pilot",
-    "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered",
-    "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
-    "RemedyComparison", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost", "SamplingEffect",
-    "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation", "SimulationComparison",
-    "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TemperaturePlan", "TemperatureVerdict",
-    "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares", "__version__", "adaptive_sampling",
-    "aggregations", "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence",
-    "check_sequences", "compare_dead_counts", "compare_estimates", "compare_remedies", "compare_sampling",
+    "LengthBias", "LengthStatus", "MissingExtraError", "Mix", "Monitor", "NearestDesigns", "PassComparison",
+    "PassCurve", "PassRateFit", "PassTail", "PassVerdict", "Pilot", "PilotError", "PilotFormatError", "PilotPlan",
+    "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered", "RecoveredShare", "RecoveredSteps",
+    "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy", "RemedyComparison",
+    "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost", "SamplingEffect", "SequenceCheck",
+    "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation", "SimulationComparison", "SolvedDesign",
+    "SplitError", "SplitErrors", "SplitWeights", "TailStatus", "TemperaturePlan", "TemperatureVerdict", "Throughput",
+    "TokenLengths", "TokenWeights", "Waste", "WeightShares", "__version__", "adaptive_sampling", "aggregations",
+    "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence", "check_sequences",
+    "compare_dead_counts", "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling",
     "compare_simulations", "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts",
     "effect_of_dropping", "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput",
     "expected_group_std", "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
     "graded_dead_probability", "group_size_for_fidelity", "group_std_fidelity", "hit_probability", "identified_range",
     "kappa_callback", "largest_group_size", "length_bias", "measure_kappa", "mixed_probability", "nearest_design",
-    "pass_at", "pass_at_k", "plan_group_size", "plan_mix", "plan_pilot", "plan_temperature", "plot_composition",
-    "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch", "plot_effective_batch_over_steps",
-    "plot_frontier", "plot_mix", "plot_pass_rates", "plot_refill", "plot_remedies", "plot_temperature",
-    "probe_trainer", "rare_mode_miss_probability", "read_groups", "read_independence", "read_pilot", "read_rollouts",
-    "read_run", "read_throughput", "recover", "recover_steps", "refill", "rollout_advantages",
-    "rollouts_to_first_pass", "rules_for", "simulate", "solve_design", "split_errors", "split_weights",
-    "token_lengths", "token_weights",
+    "pass_at", "pass_at_k", "pass_curve", "pass_tail", "plan_group_size", "plan_mix", "plan_pilot",
+    "plan_temperature", "plot_composition", "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch",
+    "plot_effective_batch_over_steps", "plot_frontier", "plot_mix", "plot_pass_curve", "plot_pass_rates",
+    "plot_refill", "plot_remedies", "plot_temperature", "probe_trainer", "rare_mode_miss_probability", "read_groups",
+    "read_independence", "read_pilot", "read_rollouts", "read_run", "read_throughput", "recover", "recover_steps",
+    "refill", "rollout_advantages", "rollouts_to_first_pass", "rules_for", "simulate", "solve_design", "split_errors",
+    "split_weights", "token_lengths", "token_weights",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -296,6 +306,10 @@ if TYPE_CHECKING:
         split_weights,
         token_weights,
     )
+    from grpo_plan.passk.compare import compare_pass
+    from grpo_plan.passk.curve import PassCurve, pass_curve
+    from grpo_plan.passk.result import PassComparison, PassVerdict
+    from grpo_plan.passk.tail import PassTail, TailStatus, pass_tail
     from grpo_plan.pilot import Pilot
     from grpo_plan.planning.allocation import Allocation, allocate_rollouts
     from grpo_plan.planning.dead_counts import DeadCountComparison, compare_dead_counts
@@ -312,6 +326,7 @@ if TYPE_CHECKING:
     from grpo_plan.planning.temperature_result import TemperaturePlan, TemperatureVerdict
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
+    from grpo_plan.plots_passk import plot_pass_curve
     from grpo_plan.plots_plan import plot_effective_batch, plot_frontier
     from grpo_plan.plots_remedies import plot_remedies
     from grpo_plan.plots_run import plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps

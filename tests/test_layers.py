@@ -50,6 +50,8 @@ LAYERS = {
     "plots_temperature": 10,
     "plots_remedies": 10,
     "plots_run": 10,
+    "passk": 9,
+    "plots_passk": 10,
     "trl": 10,
     "cli": 11,
     "__init__": 12,

@@ -22,6 +22,10 @@ FUNCTIONS = {
     "group_std_fidelity": "pass_rate group_size",
     "group_size_for_fidelity": "pass_rate fidelity max_group_size",
     "pass_at_k": "successes rollouts k",
+    "pass_curve": "source ks level",
+    "pass_tail": "fit octaves level",
+    "compare_pass": "before after ks level margin",
+    "plot_pass_curve": "source ax",
     "read_pilot": (
         "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
         "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
@@ -115,6 +119,12 @@ FUNCTIONS = {
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
+    "PassComparison": (
+        "verdict reason before after differences crossing turnover paired prompts only_before only_after level margin "
+        "notes assumptions"
+    ),
+    "PassCurve": "points level counted_k fit",
+    "PassTail": "status exponent low high floor floor_low floor_high never_high likelihood_ratio local level",
     "Pilot": (
         "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
         "prompt_count"
