@@ -40,7 +40,7 @@ def convention_values(convention: Convention, rewards: GroupRewards, weights: Fl
         DomainError: The convention refuses these rewards.
     """
     whole = prepared(convention, rewards, weights, lengths)
-    if convention.combine == "sum" or rewards.by_function.shape[2] == 1:
+    if convention.combine == "sum":
         values = scaled(convention, whole)
     else:
         values = np.zeros_like(whole.rewards)
@@ -49,9 +49,8 @@ def convention_values(convention: Convention, rewards: GroupRewards, weights: Fl
             part = prepared(convention, one, np.ones(1), lengths, kept=whole.kept)
             term = weight * scaled(convention, part)
             values = values + (np.nan_to_num(term) if convention.partial == "ignored" else term)
-        values[np.isnan(whole.rewards) & ~_spreading(convention, whole)] = np.nan
-    if convention.combine == "normalize_then_sum" and rewards.by_function.shape[2] == 1:
-        values = weights[0] * values
+        values[np.isnan(whole.rewards)] = np.nan
+        values[whole.failed & (convention.failed == "as_zero")] = 0.0
     if convention.clip is not None and convention.clip_of == "advantage":
         values = np.clip(values, *convention.clip)
     values = whitened(convention, whole, values)
@@ -69,7 +68,7 @@ def prepared(
         raise DomainError(
             f"{convention.name} takes no failed scoring; got one at group {group}, rollout {rollout}. Leave it out first."
         )
-    if convention.failed == "as_zero":
+    if convention.failed == "as_zero" and convention.combine == "sum":
         values = np.where(failed, 0.0, values)
     if convention.clip is not None and convention.clip_of == "reward":
         values = np.clip(values, *convention.clip)
@@ -87,7 +86,7 @@ def scaled(convention: Convention, batch: Batch) -> Floats:
     """Baseline and scale; NaN at failed rollouts."""
     x = batch.rewards
     scored = ~np.isnan(x)
-    n = scored.sum(axis=1)[:, None]
+    n = (scored | batch.failed if convention.failed == "spreads" else scored).sum(axis=1)[:, None]
     single = (n == 1) & (convention.baseline in GROUP_BASELINES)
     if single.any() and convention.single == "refused":
         group = int(np.flatnonzero(single[:, 0])[0])
@@ -97,7 +96,10 @@ def scaled(convention: Convention, batch: Batch) -> Floats:
     if convention.scaling is not None:
         spread = _spread_of(convention, convention.scaling, x, n)
         spread = np.where(n == 1, 1.0, spread) if convention.scale in GROUP_SCALES else spread
+        kept = values
         values = divided(values, spread, convention.scaling)
+        if convention.baseline == "top_two_keep":
+            values = np.where(np.arange(x.shape[1]) == _best(convention, batch)[:, None], values, kept)
     elif convention.scale == "nonzero_share":
         counted = scored | (batch.failed if convention.failed == "spreads" else False)
         values = values * (counted.sum() / max(int((counted & (x != 0)).sum()), 1))
@@ -123,20 +125,36 @@ def _baselined(convention: Convention, batch: Batch, n: NDArray[np.int64]) -> Fl
         total = weights.sum(axis=1)[:, None]
         weighted = (weights * np.nan_to_num(above)).sum(axis=1)[:, None]
         return above - np.where(total > 0, weighted / np.where(total > 0, total, 1.0), mean)
-    return _top_two(x, n, keep=kind == "top_two_keep")
+    return _top_two(convention, batch, n)
 
 
-def _top_two(x: Floats, n: NDArray[np.int64], *, keep: bool) -> Floats:
-    """The first best rollout has its distance to the second best; the others nothing, or their reward."""
-    filled = np.where(np.isnan(x), -np.inf, x)
-    best = filled.argmax(axis=1)
-    rows = np.arange(x.shape[0])
-    values = np.where(np.isnan(x), np.nan, x if keep else 0.0)
+def _top_two(convention: Convention, batch: Batch, n: NDArray[np.int64]) -> Floats:
+    """The first best rollout has its distance to the second best; the others nothing, or their reward.
+
+    A failed one is the best where failures spread, as NaN sorts above all numbers there.
+    """
+    x = batch.rewards
+    spreading = batch.failed & (convention.failed == "spreads")
+    filled = _sortable(convention, batch)
+    best = _best(convention, batch)
+    values = np.where(np.isnan(x) & ~spreading, np.nan, x if convention.baseline == "top_two_keep" else 0.0)
     if x.shape[1] > 1:
-        second = np.partition(filled, -2, axis=1)[:, -2]
-        enough = n[:, 0] > 1
-        values[rows[enough], best[enough]] = (x[rows, best] - np.where(enough, second, 0.0))[enough]
+        rows = np.flatnonzero(n[:, 0] > 1)
+        second = np.partition(filled[rows], -2, axis=1)[:, -2]
+        with np.errstate(invalid="ignore"):
+            values[rows, best[rows]] = x[rows, best[rows]] - second
     return values
+
+
+def _sortable(convention: Convention, batch: Batch) -> Floats:
+    spreading = batch.failed & (convention.failed == "spreads")
+    return np.where(spreading, np.inf, np.where(np.isnan(batch.rewards), -np.inf, batch.rewards))
+
+
+def _best(convention: Convention, batch: Batch) -> NDArray[np.int64]:
+    """Place of the first best rollout of each group, shape (N,)."""
+    found: NDArray[np.int64] = _sortable(convention, batch).argmax(axis=1)
+    return found
 
 
 def _spread_of(convention: Convention, scaling: Scaling, x: Floats, n: NDArray[np.int64]) -> Floats:
@@ -188,13 +206,14 @@ def whitened(convention: Convention, batch: Batch, values: Floats) -> Floats:
     if not total > 0:
         return values
     x = np.nan_to_num(values)
+    noise = float(np.abs(x).max()) * 1e-14
     mean = float((weights * x).sum() / total)
+    mean = mean if abs(mean) > noise else 0.0  # groups that sum to 0 stay exact
     out = values - mean if convention.whiten_centre else values
     if convention.whitening is None:
         return out
     deviations = np.where(inside, x - mean, 0.0)
     variance = float((weights * deviations**2).sum() / max(total - convention.whitening.ddof, np.finfo(float).tiny))
-    noise = float(np.abs(x).max()) * 1e-15
     spread = np.sqrt(variance) if np.abs(deviations).max() > noise else 0.0
     return divided(out if spread else np.where(inside, out - out, np.nan), np.asarray(spread), convention.whitening)
 
@@ -213,6 +232,8 @@ def _spreading(convention: Convention, batch: Batch) -> Flags:
         return np.zeros(batch.rewards.shape, dtype=bool)
     if convention.scale == "batch" or convention.baseline == "batch_mean":
         return np.ones(batch.rewards.shape, dtype=bool)
+    if convention.baseline in ("top_two", "top_two_keep"):
+        return np.isnan(batch.rewards) & batch.failed & (batch.failed.cumsum(axis=1) == 1)
     if convention.baseline not in GROUP_BASELINES and convention.scale not in GROUP_SCALES:
         return batch.failed
     return np.broadcast_to(batch.failed.any(axis=1)[:, None], batch.rewards.shape)

@@ -7,7 +7,7 @@ and failed rollouts are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -35,7 +35,7 @@ class Computed:
 
     convention: Convention
     special: Special | None = None
-    extras: Mapping[str, float] = MappingProxyType({})
+    extras: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     wants: Wants = "any"
 
     def with_spread(self, std: str | None, eps: float | None) -> Computed:
@@ -96,6 +96,7 @@ COMPUTED: Mapping[str, Computed] = {
     "grpo_passk": Computed(convention=_grpo("grpo_passk", 1, baseline="top_two")),
     "opo": Computed(convention=_plain("opo", baseline="length_weighted_mean")),
     "gpg": Computed(convention=_plain("gpg", scale="nonzero_share")),
+    "nsr": Computed(convention=_plain("nsr", baseline="none", offset=-1.0), wants="passes"),
     "w_reinforce": Computed(
         convention=_plain("w_reinforce", baseline="none"), special=weighted_sign, wants="passes"
     ),

@@ -114,7 +114,9 @@ class Advantages:
         for kind in (ALL_PASS, ALL_FAIL, DEAD, UNSCORED):
             of = self.kinds == kind
             if of.any():
-                parts.append(f"{KIND_WORDS[kind]}: {_range_words(self.values[of][self.present[of]])}")
+                counted = self.present[of] & ~np.isnan(self.rewards[of])
+                counted = counted if counted.any() else self.present[of]
+                parts.append(f"{KIND_WORDS[kind]}: {_range_words(self.values[of][counted])}")
         return "; ".join(parts) or "there are none"
 
     @property

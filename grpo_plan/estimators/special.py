@@ -93,5 +93,5 @@ def _choices(size: int, k: int) -> tuple[Floats, Floats, Floats]:
 
 
 def weighted_sign(rewards: Floats, unit: Floats, convention: Convention, settings: Settings) -> Floats:
-    """``weight`` for a pass and -1 for a fail."""
-    return (settings["weight"] + 1.0) * unit - 1.0
+    """``positive_weight`` for a pass and -1 for a fail."""
+    return (settings["positive_weight"] + 1.0) * unit - 1.0
