@@ -97,7 +97,5 @@ COMPUTED: Mapping[str, Computed] = {
     "opo": Computed(convention=_plain("opo", baseline="length_weighted_mean")),
     "gpg": Computed(convention=_plain("gpg", scale="nonzero_share")),
     "nsr": Computed(convention=_plain("nsr", baseline="none", offset=-1.0), wants="passes"),
-    "w_reinforce": Computed(
-        convention=_plain("w_reinforce", baseline="none"), special=weighted_sign, wants="passes"
-    ),
+    "w_reinforce": Computed(convention=_plain("w_reinforce", baseline="none"), special=weighted_sign, wants="passes"),
 }

@@ -163,7 +163,9 @@ def _in_domain(computed: Computed, combined: Floats, passed: Any, given: bool) -
     if passed is not None and (given or wants == "passes"):
         return np.where(np.isnan(combined), np.nan, passed.astype(np.float64))
     if wants == "passes":
-        _refuse((combined != 0) & (combined != 1) & ~np.isnan(combined), combined, f"{name}: rewards must be 0 or 1", advice)
+        _refuse(
+            (combined != 0) & (combined != 1) & ~np.isnan(combined), combined, f"{name}: rewards must be 0 or 1", advice
+        )
     _refuse((combined < 0) | (combined > 1), combined, f"{name}: rewards must lie in [0, 1]", advice)
     return combined
 
@@ -203,7 +205,9 @@ def _chosen(
     if version is not None:
         raise DomainError("version= is of a trainer: give trainer= too, or leave it out.")
     name = "grpo" if estimator is None else estimator
-    computed = COMPUTED.get(name.partition(":")[0] if isinstance(name, str) else "", Computed(convention=COMPUTED["grpo"].convention))
+    computed = COMPUTED.get(
+        name.partition(":")[0] if isinstance(name, str) else "", Computed(convention=COMPUTED["grpo"].convention)
+    )
     extras = {key: parameters.pop(key) for key in list(parameters) if key in computed.extras}
     found = get_estimator(name, **parameters)
     extras = {key: float(as_float_array(value, key)) for key, value in extras.items()}

@@ -30,7 +30,9 @@ def focal(rewards: Floats, unit: Floats, convention: Convention, settings: Setti
     scaling = _scaling(convention)
     centred = from_lowest(rewards)
     centred = centred - row_mean(centred)[:, None]
-    return np.where(np.isnan(rewards), np.nan, weight * divided(centred, row_std(rewards, scaling.ddof)[:, None], scaling))
+    return np.where(
+        np.isnan(rewards), np.nan, weight * divided(centred, row_std(rewards, scaling.ddof)[:, None], scaling)
+    )
 
 
 def virtual_best(rewards: Floats, unit: Floats, convention: Convention, settings: Settings) -> Floats:
