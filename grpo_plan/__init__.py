@@ -16,12 +16,15 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Absent": "quantities",
     "AdaptiveSampling": "batches",
+    "Advantages": "estimators.result",
     "Alert": "runs.alerts",
     "Allocation": "planning.allocation",
+    "Amplification": "estimators.amplification",
     "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "CompositionBounds": "runs.composition",
+    "Convention": "estimators.conventions",
     "Cost": "costs",
     "CostModel": "costs",
     "DeadCountComparison": "planning.dead_counts",
@@ -77,6 +80,7 @@ _PUBLIC = {
     "RunFollower": "readers.follow",
     "RunLog": "run_log",
     "SamplingCost": "batches",
+    "Scaling": "estimators.conventions",
     "SequenceCheck": "independence",
     "Severity": "runs.finding",
     "SolvedDesign": "costs",
@@ -86,9 +90,11 @@ _PUBLIC = {
     "TokenLengths": "costs",
     "Waste": "runs.finding",
     "adaptive_sampling": "batches",
+    "advantages": "estimators.computing",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "allocate_rollouts": "planning.allocation",
+    "amplification": "estimators.amplification",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
@@ -151,17 +157,21 @@ _PUBLIC = {
 }
 
 __all__ = [
-    "Absent", "AdaptiveSampling", "Alert", "Allocation", "Block", "Budget", "Comparison", "CompositionBounds",
-    "Cost", "CostModel", "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings",
+    "Absent", "AdaptiveSampling", "Advantages", "Alert",
+    "Allocation", "Amplification", "Block", "Budget", "Comparison", "CompositionBounds",
+    "Convention", "Cost", "CostModel", "DeadCountComparison",
+    "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings",
     "DomainError", "Dropping", "DuplicateCheck", "EffectiveBatch", "Estimate", "Expectation", "Finding", "FitError",
     "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError",
     "Hardware", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
     "KappaMeasurement", "KappaRange", "LengthStatus", "MissingExtraError", "Mix", "Monitor", "NearestDesigns",
     "PassRateFit", "Pilot", "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError",
     "Quantity", "Recovered", "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt",
-    "RefillStatus", "Refilling", "Remedy", "RunFollower", "RunLog", "SamplingCost", "SequenceCheck", "Severity",
+    "RefillStatus", "Refilling", "Remedy", "RunFollower",
+    "RunLog", "SamplingCost", "Scaling", "SequenceCheck", "Severity",
     "SolvedDesign", "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "Waste", "__version__",
-    "adaptive_sampling", "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence",
+    "adaptive_sampling", "advantages", "all_fail_probability",
+    "all_pass_probability", "allocate_rollouts", "amplification", "check_independence",
     "check_sequences", "compare_dead_counts", "compare_estimates", "compare_sampling", "composition_bounds",
     "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping", "effective_batch",
     "effective_batch_of_list", "emit", "estimate_throughput", "expected_group_std", "expected_group_variance",
@@ -212,6 +222,10 @@ if TYPE_CHECKING:
         PilotFormatError,
         PlanFormatError,
     )
+    from grpo_plan.estimators.amplification import Amplification, amplification
+    from grpo_plan.estimators.computing import advantages
+    from grpo_plan.estimators.conventions import Convention, Scaling
+    from grpo_plan.estimators.result import Advantages
     from grpo_plan.fitting.comparison import Comparison, compare_estimates
     from grpo_plan.fitting.estimates import DeadFraction, Estimate
     from grpo_plan.fitting.fit import fit_pass_rates

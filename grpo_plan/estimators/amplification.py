@@ -112,11 +112,9 @@ def amplification(
     scored = (~np.isnan(result.rewards)).sum(axis=1)
     size = np.where(scored >= 2, size, np.nan)
     largest = float(np.nanmax(np.abs(result.rewards), initial=0.0))
-    amplifies = convention.scale == "group" and convention.baseline not in ("top_two", "top_two_keep")
+    scaling = convention.scaling if convention.scale == "group" else None
     weights = half = full = None
-    if amplifies:
-        scaling = convention.scaling
-        assert scaling is not None  # of every convention that scales by the group
+    if scaling is not None:
         std = row_std(result.rewards, scaling.ddof)
         weights = np.where(np.isnan(size), np.nan, np.where(std > 0, divided(std, std, scaling), 0.0))
         group = int(scored.max(initial=2))
@@ -124,7 +122,7 @@ def amplification(
     positive = np.sort(size[size > 0])
     proposed, reason = proposed_tolerance(positive, largest)
     return Amplification(
-        advantages=result, amplifies=amplifies, spreads=size, weights=weights, half_gap=half, full_gap=full,
+        advantages=result, amplifies=scaling is not None, spreads=size, weights=weights, half_gap=half, full_gap=full,
         smallest_gap=float(positive[0]) if positive.size else None, tolerance=limit, rounding=ROUNDING * largest,
         proposed=proposed, reason=reason,
     )  # fmt: skip
@@ -179,5 +177,6 @@ def proposed_tolerance(positive: NDArray[np.float64], largest: float) -> tuple[f
         else "look at the small ones first: nothing says that they are rounding"
     )
     return middle, (
-        f"{i + 1} of {positive.size} spreads that are not 0 are at most {low:.2g}, the others at least {high:.2g}: {why}."
+        f"{i + 1} of {positive.size} spreads that are not 0 are at most {low:.2g}, the others at least {high:.2g}: "
+        f"{why}."
     )

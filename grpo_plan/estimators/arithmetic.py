@@ -66,7 +66,8 @@ def prepared(
     if failed.any() and convention.failed == "refused":
         group, rollout = (int(i) for i in np.argwhere(failed)[0])
         raise DomainError(
-            f"{convention.name} takes no failed scoring; got one at group {group}, rollout {rollout}. Leave it out first."
+            f"{convention.name} takes no failed scoring; got one at group {group}, rollout {rollout}. "
+            "Leave it out first."
         )
     if convention.failed == "as_zero" and convention.combine == "sum":
         values = np.where(failed, 0.0, values)
@@ -114,12 +115,14 @@ def _baselined(convention: Convention, batch: Batch, n: NDArray[np.int64]) -> Fl
         return x
     if kind == "batch_mean":
         return x - row_mean(x.reshape(1, -1))[0] if not np.isnan(x).all() else x
-    above = from_lowest(x)  # equal rewards give exactly 0
-    mean = row_mean(above)[:, None]
+    above: Floats = from_lowest(x)  # equal rewards give exactly 0
+    mean: Floats = row_mean(above)[:, None]
     if kind == "group_mean":
-        return above - mean
+        centred: Floats = above - mean
+        return centred
     if kind == "leave_one_out":
-        return (above - mean) * (n / np.maximum(n - 1.0, 1.0))
+        others: Floats = (above - mean) * (n / np.maximum(n - 1.0, 1.0))
+        return others
     if kind == "length_weighted_mean":
         weights = np.where(np.isnan(x), 0.0, batch.lengths)
         total = weights.sum(axis=1)[:, None]
@@ -165,27 +168,37 @@ def _spread_of(convention: Convention, scaling: Scaling, x: Floats, n: NDArray[n
         return np.asarray(row_std(x.reshape(1, -1), scaling.ddof)[0])
     if convention.scale == "group_mean":
         return row_mean(x)[:, None]
-    others = n - 1.0  # leave_one_out
-    c = np.nan_to_num(from_lowest(x))
-    safe = np.maximum(others, 1.0)
-    mean = (c.sum(axis=1)[:, None] - c) / safe
-    square = ((c**2).sum(axis=1)[:, None] - c**2) / safe
-    variance = np.maximum(square - mean**2, 0.0) * safe / np.maximum(others - scaling.ddof, 1.0)
-    return np.where(others > scaling.ddof, np.sqrt(variance), np.nan)
+    return _std_of_others(x, n, scaling.ddof)
+
+
+def _std_of_others(x: Floats, n: NDArray[np.int64], ddof: int) -> Floats:
+    """Standard deviation of the other scored rewards of the group, shape (N, G); NaN where there are too few."""
+    deviation = np.nan_to_num(from_lowest(x) - row_mean(from_lowest(x))[:, None])
+    others = n - 1.0
+    squares = (deviation**2).sum(axis=1)[:, None] - deviation**2 * n / np.maximum(others, 1.0)
+    variance = np.maximum(squares, 0.0) / np.maximum(others - ddof, 1.0)
+    equal = np.zeros(x.shape, dtype=bool)  # exactly: all but one, or all, are equal
+    if x.shape[1] > 1:
+        high, low = np.where(np.isnan(x), -np.inf, x), np.where(np.isnan(x), np.inf, x)
+        top, bottom = np.partition(high, -2, axis=1), np.partition(low, 1, axis=1)
+        most = np.where((high == top[:, -1:]) & (top[:, -2:-1] < top[:, -1:]), top[:, -2:-1], top[:, -1:])
+        least = np.where((low == bottom[:, :1]) & (bottom[:, 1:2] > bottom[:, :1]), bottom[:, 1:2], bottom[:, :1])
+        equal = most <= least
+    return np.where(others > ddof, np.where(equal, 0.0, np.sqrt(variance)), np.nan)
 
 
 def divided(values: Floats, spread: Floats, scaling: Scaling) -> Floats:
     """Values over the divisor of a spread; see `Scaling`."""
     eps = scaling.eps
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        divisor = {
-            "std": lambda: spread + eps,
-            "variance": lambda: np.sqrt(spread**2 + eps),
-            "floor_std": lambda: np.maximum(spread, eps),
-            "floor_variance": lambda: np.sqrt(np.maximum(spread**2, eps)),
-            "none": lambda: spread,
-        }[scaling.eps_place]()
-        found = values / divisor
+        divisor: dict[str, Floats] = {
+            "std": spread + eps,
+            "variance": np.sqrt(spread**2 + eps),
+            "floor_std": np.maximum(spread, eps),
+            "floor_variance": np.sqrt(np.maximum(spread**2, eps)),
+            "none": spread,
+        }
+        found: Floats = values / divisor[scaling.eps_place]
     if scaling.not_positive == "divide":
         return found
     flat = ~(spread > 0)
@@ -209,7 +222,7 @@ def whitened(convention: Convention, batch: Batch, values: Floats) -> Floats:
     noise = float(np.abs(x).max()) * 1e-14
     mean = float((weights * x).sum() / total)
     mean = mean if abs(mean) > noise else 0.0  # groups that sum to 0 stay exact
-    out = values - mean if convention.whiten_centre else values
+    out: Floats = values - mean if convention.whiten_centre else values
     if convention.whitening is None:
         return out
     deviations = np.where(inside, x - mean, 0.0)
@@ -221,8 +234,8 @@ def whitened(convention: Convention, batch: Batch, values: Floats) -> Floats:
 def finished(convention: Convention, batch: Batch, values: Floats, present: Flags) -> Floats:
     """Failed rollouts and dropped groups get their advantage, padding has none."""
     out = np.where(~batch.kept[:, None], 0.0, values)
-    if convention.failed != "spreads":
-        out = np.where(batch.failed & np.isnan(out), 0.0, out)
+    if convention.failed == "left_out":  # such trainers end by turning every NaN to 0
+        out = np.where(np.isnan(out), 0.0, out)
     return np.where(present, out, np.nan)
 
 
@@ -233,10 +246,12 @@ def _spreading(convention: Convention, batch: Batch) -> Flags:
     if convention.scale == "batch" or convention.baseline == "batch_mean":
         return np.ones(batch.rewards.shape, dtype=bool)
     if convention.baseline in ("top_two", "top_two_keep"):
-        return np.isnan(batch.rewards) & batch.failed & (batch.failed.cumsum(axis=1) == 1)
+        first: Flags = np.isnan(batch.rewards) & batch.failed & (batch.failed.cumsum(axis=1) == 1)
+        return first
     if convention.baseline not in GROUP_BASELINES and convention.scale not in GROUP_SCALES:
         return batch.failed
-    return np.broadcast_to(batch.failed.any(axis=1)[:, None], batch.rewards.shape)
+    of_group: Flags = np.asarray(batch.failed.any(axis=1))
+    return np.broadcast_to(of_group[:, None], batch.rewards.shape)
 
 
 def from_lowest(x: Floats) -> Floats:

@@ -48,8 +48,7 @@ class Computed:
             return self
         if std is not None and std not in STD:
             raise DomainError(f"std must be population or sample; got {std!r}.")
-        place = "whitening" if self.convention.scaling is None else "scaling"
-        scaling: Scaling | None = getattr(self.convention, place)
+        scaling = self.convention.scaling or self.convention.whitening
         if scaling is None or self.convention.scale == "group_mean" or (std is not None and self.special is best_of_k):
             word = "std" if std is not None else "eps"
             raise DomainError(f"{self.convention.name} has no choice of {word}; leave it out.")
@@ -58,7 +57,9 @@ class Computed:
             eps=scaling.eps if eps is None else eps,
             not_positive="divide" if eps else scaling.not_positive,
         )
-        return replace(self, convention=replace(self.convention, **{place: changed}))
+        if self.convention.scaling is None:
+            return replace(self, convention=replace(self.convention, whitening=changed))
+        return replace(self, convention=replace(self.convention, scaling=changed))
 
 
 def _std(ddof: int) -> Scaling:

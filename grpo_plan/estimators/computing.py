@@ -10,12 +10,13 @@ import numpy as np
 from grpo_plan._validate import as_float_array, as_positive, require
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.arithmetic import convention_values, prepared
-from grpo_plan.estimators.computed import COMPUTED, STD, Computed
+from grpo_plan.estimators.computed import STD, Computed
 from grpo_plan.estimators.conventions import Convention
 from grpo_plan.estimators.presets import Preset, find_preset, presets
-from grpo_plan.estimators.registry import get_estimator
+from grpo_plan.estimators.registry import get_estimator, parse_estimator
 from grpo_plan.estimators.result import Advantages
 from grpo_plan.estimators.rewards import (
+    Flags,
     Floats,
     GroupRewards,
     as_group_rewards,
@@ -60,8 +61,8 @@ def advantages(
     """Advantages of the rollouts of a batch of groups (theory.md, eq. 105 to 109).
 
     Args:
-        rewards: Shape (N, G): a row a group, a column a rollout; NaN or None marks failed scoring. Shape (N, G, R) for R
-            reward functions; shape (G,) for one group; a list of lists where groups differ in size.
+        rewards: Shape (N, G): a row a group, a column a rollout; NaN or None marks failed scoring. (N, G, R) for R
+            reward functions; (G,) for one group; a list of lists where groups differ in size.
         estimator: Name in the registry, settings after a colon if it has any (``passk:k=2``); ``grpo`` if neither it
             nor a trainer nor a convention is given. With a trainer: which of the trainer's estimators.
         std: ``population`` or ``sample``, for estimators that divide by a standard deviation. Default: as the registry.
@@ -101,8 +102,8 @@ def advantages(
     combined = checked.combined(weighed, ignored=by.partial == "ignored")
     several = by.combine == "normalize_then_sum" and checked.by_function.shape[2] > 1
     with np.errstate(invalid="ignore"):
-        dead = spreads(np.moveaxis(checked.by_function, 2, 1)) if several else spreads(combined)[:, None]
-        dead = ~(dead > tolerance).any(axis=1)
+        size = spreads(np.moveaxis(checked.by_function, 2, 1)) if several else spreads(combined)[:, None]
+        dead: Flags = np.asarray(~(size > tolerance).any(axis=1))
     if chosen.trainer is None and convention is None:
         if several:
             checked = replace(checked, by_function=equalised(checked.by_function, tolerance))
@@ -163,9 +164,8 @@ def _in_domain(computed: Computed, combined: Floats, passed: Any, given: bool) -
     if passed is not None and (given or wants == "passes"):
         return np.where(np.isnan(combined), np.nan, passed.astype(np.float64))
     if wants == "passes":
-        _refuse(
-            (combined != 0) & (combined != 1) & ~np.isnan(combined), combined, f"{name}: rewards must be 0 or 1", advice
-        )
+        other = (combined != 0) & (combined != 1) & ~np.isnan(combined)
+        _refuse(other, combined, f"{name}: rewards must be 0 or 1", advice)
     _refuse((combined < 0) | (combined > 1), combined, f"{name}: rewards must lie in [0, 1]", advice)
     return combined
 
@@ -187,7 +187,7 @@ def _chosen(
 ) -> Chosen:
     if convention is not None:
         require(convention, Convention, "convention", "Build one: grpo_plan.Convention(name=..., ...).")
-        if not (estimator is trainer is version is std is eps is None) or parameters:
+        if any(x is not None for x in (estimator, trainer, version, std, eps)) or parameters:
             raise DomainError("convention= says everything: give no estimator, trainer, version, std, eps or settings.")
         return Chosen(
             computed=Computed(convention=convention), settings={}, estimator=None, trainer=None,
@@ -205,23 +205,28 @@ def _chosen(
     if version is not None:
         raise DomainError("version= is of a trainer: give trainer= too, or leave it out.")
     name = "grpo" if estimator is None else estimator
-    computed = COMPUTED.get(
-        name.partition(":")[0] if isinstance(name, str) else "", Computed(convention=COMPUTED["grpo"].convention)
-    )
-    extras = {key: parameters.pop(key) for key in list(parameters) if key in computed.extras}
+    known = parse_estimator(name).computed.extras
+    extras = {key: _finite(parameters.pop(key), key) for key in known if key in parameters}
     found = get_estimator(name, **parameters)
-    extras = {key: float(as_float_array(value, key)) for key, value in extras.items()}
-    computed = COMPUTED[found.name].with_spread(std, eps)
-    words = found.description if std is eps is None else _spread_words(computed, found.description)
+    computed = found.computed.with_spread(std, eps)
+    words = found.description if std is None and eps is None else _spread_words(computed, found.description)
     return Chosen(
         computed=computed, settings={**found.parameters, **computed.extras, **extras}, estimator=found.label,
         trainer=None, description=words,
     )  # fmt: skip
 
 
+def _finite(value: Any, name: str) -> float:
+    array = as_float_array(value, name)
+    if array.ndim or not np.isfinite(array):
+        raise DomainError(f"{name} must be one finite number; got {value!r}.")
+    return float(array)
+
+
 def _spread_words(computed: Computed, description: str) -> str:
-    plain = computed.special is None and computed.convention.words()
-    return plain or f"{description}; spread: {(computed.convention.scaling or computed.convention.whitening).words()}"
+    if computed.special is None:
+        return computed.convention.words()
+    return f"{description}; here {computed.convention.scaling.words()}" if computed.convention.scaling else description
 
 
 def _preset(trainer: str, version: str | None, estimator: str | None, options: dict[str, Any]) -> Preset:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators import pairs
 from grpo_plan.estimators.base import Estimator
+from grpo_plan.estimators.computed import COMPUTED
 
 GRPO_PAPER = "Shao et al. (2024, arXiv 2402.03300)"
 DR_GRPO_PAPER = "Liu et al. (2025, arXiv 2503.20783)"
@@ -16,7 +18,7 @@ ARCSINE = "2 arcsin(sqrt(p)), averaged over prompts, as G grows"
 MEAN = "mean pass rate"
 
 ESTIMATORS: dict[str, Estimator] = {
-    e.name: e
+    e.name: replace(e, computed=COMPUTED[e.name])
     for e in (
         Estimator(
             name="grpo",

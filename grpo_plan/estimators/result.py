@@ -1,4 +1,4 @@
-"""`Advantages`: what an estimator made of the rewards of a batch, and what became of dead groups and failed rollouts."""
+"""`Advantages`: what an estimator made of the rewards of a batch, of dead groups and of failed rollouts."""
 
 from __future__ import annotations
 

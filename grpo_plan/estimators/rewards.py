@@ -60,7 +60,8 @@ def as_group_rewards(rewards: Any) -> GroupRewards:
         array = array[:, :, None]
     if array.ndim != 3:
         raise DomainError(
-            f"rewards must have shape (N, G) or (N, G, R); got {array.ndim} axes. One row a group, one column a rollout."
+            f"rewards must have shape (N, G) or (N, G, R); got {array.ndim} axes. "
+            "One row a group, one column a rollout."
         )
     if array.size == 0:
         raise DomainError("rewards must hold at least one rollout; got none. Give one row a group.")
@@ -70,7 +71,8 @@ def as_group_rewards(rewards: Any) -> GroupRewards:
         value = array[bad][0]
         rule = "finite" if np.isinf(value) else f"at most {LARGEST_REWARD:g} in size"
         raise DomainError(
-            f"rewards must be {rule}; got {value:g} at group {group}, rollout {rollout}. NaN or None marks failed scoring."
+            f"rewards must be {rule}; got {value:g} at group {group}, rollout {rollout}. "
+            "NaN or None marks failed scoring."
         )
     return GroupRewards(by_function=array, present=present)
 
@@ -121,7 +123,8 @@ def spreads(values: Floats) -> Floats:
     known = ~np.isnan(values)
     high = np.where(known, values, -np.inf).max(axis=-1)
     low = np.where(known, values, np.inf).min(axis=-1)
-    return np.where(known.any(axis=-1), high - low, np.nan) if known.any() else np.full(values.shape[:-1], np.nan)
+    found: Floats = np.where(np.isfinite(high), high, np.nan) - np.where(np.isfinite(low), low, np.nan)
+    return found
 
 
 def equalised(values: Floats, tolerance: float) -> Floats:
@@ -141,10 +144,11 @@ def as_tolerance(tolerance: object) -> float:
 def passes(combined: Floats, tolerance: float, pass_threshold: float | None) -> Flags | None:
     """Which scored rollouts pass, shape (N, G); None where it is not known: not all are 0 or 1 and no threshold."""
     if pass_threshold is not None:
-        return combined >= float(as_float_array(pass_threshold, "pass_threshold"))
+        above: Flags = np.asarray(combined >= pass_threshold)
+        return above
     known = combined[~np.isnan(combined)]
     zero_one = np.minimum(np.abs(known), np.abs(known - 1.0)) <= min(tolerance, 0.25)
-    return combined > 0.5 if zero_one.all() else None
+    return np.asarray(combined > 0.5) if zero_one.all() else None
 
 
 def group_kinds(combined: Floats, dead: Flags, passed: Flags | None) -> NDArray[np.str_]:

@@ -20,8 +20,8 @@ Settings = Mapping[str, float]
 
 
 def _scaling(convention: Convention) -> Scaling:
-    assert convention.scaling is not None  # of every convention that these are used with
-    return convention.scaling
+    """The scaling of a convention that has one, as all have that are used here."""
+    return convention.scaling or Scaling(ddof=0, eps=0.0)
 
 
 def focal(rewards: Floats, unit: Floats, convention: Convention, settings: Settings) -> Floats:
