@@ -31,7 +31,6 @@ Scale = Callable[[Floats, int], float]
 NONE: Parameters = MappingProxyType({})
 WHOLE = ("k",)  # settings that are whole numbers of at least 1; the others are numbers of at least 0
 PLAIN = COMPUTED["reinforce"]
-SMALLEST_RATE = 1e-9  # below it, and above 1 less it, the pull is that of the nearest rate inside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,16 +188,18 @@ class Estimator:
         return all_fail, self.given(p, group_size)[0] - all_fail - all_pass, all_pass
 
     def pull(self, pass_rates: Floats, group_size: int) -> Floats:
-        """``E[t | p] / (p q)``, shape (P,): weight of a prompt's grad p in the expected step (theory.md, eq. 104).
+        """Weight of a prompt's grad p in the expected step, ``E[t | p] / (p q)``, shape (P,) (theory.md, eq. 104).
 
-        It is the derivative in p of the objective that the estimator ascends. At p = 0 and 1 its limit is approached.
+        It is the derivative in p of the objective that the estimator ascends: the mean gain in a rollout's own advantage
+        if it passes instead of failing, ``E[A+(j + 1) - A-(j)]`` over j passes of the other G - 1.
 
         >>> from grpo_plan.estimators import get_estimator
         >>> get_estimator("maxrl").pull(np.array([0.5, 0.25]), 3).round(4).tolist()  # 1 + q
         [1.5, 1.75]
         """
-        p = np.clip(as_probability(pass_rates, "pass_rates").ravel(), SMALLEST_RATE, 1.0 - SMALLEST_RATE)
-        pull: Floats = self.given(p, group_size)[0] / (p * (1.0 - p))
+        passed, failed = self.pair(group_size)
+        counts, chances = binomial_window(group_size - 1, as_probability(pass_rates, "pass_rates").ravel())
+        pull: Floats = (chances * (passed[1:] - failed[:-1])[counts]).sum(axis=1)
         return pull
 
     def in_batch(self, passes: Floats, group_size: int) -> tuple[Floats, Floats]:

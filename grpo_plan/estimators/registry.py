@@ -6,9 +6,28 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from grpo_plan.errors import DomainError
-from grpo_plan.estimators import pairs
 from grpo_plan.estimators.base import Estimator
 from grpo_plan.estimators.computed import COMPUTED
+from grpo_plan.estimators.pairs import (
+    batch_normalised,
+    best_of_group,
+    centred,
+    centred_std,
+    focal,
+    grpo,
+    grpo_sample,
+    maxrl,
+    mixed_root,
+    negative,
+    passk,
+    reinforce,
+    reward_mean,
+    reward_std,
+    rloo,
+    sign,
+    virtual_best,
+    weighted,
+)
 
 GRPO_PAPER = "Shao et al. (2024, arXiv 2402.03300)"
 DR_GRPO_PAPER = "Liu et al. (2025, arXiv 2503.20783)"
@@ -22,50 +41,50 @@ ESTIMATORS: dict[str, Estimator] = {
     for e in (
         Estimator(
             name="grpo",
-            pair_of=pairs.grpo,
+            pair_of=grpo,
             description="reward minus group mean, over the group's population std",
             objective=ARCSINE,
             source=GRPO_PAPER,
         ),
         Estimator(
             name="grpo_sample",
-            pair_of=pairs.grpo_sample,
+            pair_of=grpo_sample,
             description="reward minus group mean, over the group's sample std (same plan as grpo)",
             objective=ARCSINE,
             source=GRPO_PAPER,
         ),
         Estimator(
             name="grpo_batch",
-            pair_of=pairs.centred,
-            scale_of=pairs.reward_std,
+            pair_of=centred,
+            scale_of=reward_std,
             description="reward minus group mean, over one std for the whole batch (same plan as dr_grpo)",
             objective=f"{MEAN}, up to a factor of the batch",
             source="TRL, scale_rewards='batch'",
         ),
         Estimator(
             name="dr_grpo",
-            pair_of=pairs.centred,
+            pair_of=centred,
             description="reward minus group mean",
             objective=f"{MEAN}, times (G - 1) / G",
             source=DR_GRPO_PAPER,
         ),
         Estimator(
             name="rloo",
-            pair_of=pairs.rloo,
+            pair_of=rloo,
             description="reward minus the mean of the other rollouts (same plan as dr_grpo: a constant factor)",
             objective=MEAN,
             source="Ahmadian et al. (2024, arXiv 2402.14740)",
         ),
         Estimator(
             name="maxrl",
-            pair_of=pairs.maxrl,
+            pair_of=maxrl,
             description="reward minus group mean, over the group mean",
             objective="log pass rate cut off at order G - 1: -sum over j < G of (1 - p)**j / j",
             source="MaxRL",
         ),
         Estimator(
             name="dapo",
-            pair_of=pairs.grpo,
+            pair_of=grpo,
             description="as grpo, dead groups filtered out and drawn again (same plan as grpo; --refill counts the "
             "cost)",
             objective=ARCSINE,
@@ -73,8 +92,8 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="gdpo",
-            pair_of=pairs.grpo,
-            scale_of=pairs.mixed_root,
+            pair_of=grpo,
+            scale_of=mixed_root,
             description="each reward function standardised in its group, then their sum over the batch; with one "
             "reward grpo over one number of the batch (same plan as grpo)",
             objective=f"{ARCSINE}, up to a factor of the batch",
@@ -82,7 +101,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="f_grpo",
-            pair_of=pairs.focal,
+            pair_of=focal,
             description="the grpo advantage times (1 - group mean)**gamma: less weight on easy groups",
             objective="2 sqrt(p) at gamma 0.5, averaged over prompts, as G grows; else of slope "
             "(1 - p)**(gamma - 1/2) / sqrt(p)",
@@ -91,7 +110,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="passk",
-            pair_of=pairs.passk,
+            pair_of=passk,
             description="mean and std of the best reward of every k of the G rollouts, shared out over their members",
             objective="2 arcsin(sqrt(pass@k)) / k, averaged over prompts, as G grows",
             source="Chen et al. (2025, arXiv 2508.10751)",
@@ -100,7 +119,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="opo",
-            pair_of=pairs.centred,
+            pair_of=centred,
             description="reward minus the mean reward weighted by length; at equal lengths reward minus group mean "
             "(same plan as dr_grpo)",
             objective=f"{MEAN}, times (G - 1) / G, at equal lengths",
@@ -108,8 +127,8 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="gpg",
-            pair_of=pairs.centred,
-            scale_of=pairs.reward_mean,
+            pair_of=centred,
+            scale_of=reward_mean,
             description="reward minus group mean, over the share of rewards of the batch that are not 0 (same plan as "
             "dr_grpo)",
             objective=f"{MEAN}, up to a factor of the batch",
@@ -117,15 +136,15 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="reinforce_plus_plus_baseline",
-            pair_of=pairs.centred,
-            scale_of=pairs.centred_std,
+            pair_of=centred,
+            scale_of=centred_std,
             description="reward minus group mean, over the std of these in the whole batch (same plan as dr_grpo)",
             objective=f"{MEAN}, up to a factor of the batch",
             source=PLUS_PLUS_PAPER,
         ),
         Estimator(
             name="reinforce_plus_plus",
-            pair_of=pairs.batch_normalised,
+            pair_of=batch_normalised,
             description="reward minus batch mean, over the std of the batch; dead groups included",
             objective=f"{MEAN}, up to a factor of the batch",
             source=PLUS_PLUS_PAPER,
@@ -135,7 +154,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="reinforce",
-            pair_of=pairs.reinforce,
+            pair_of=reinforce,
             description="the reward itself: 1 for a pass, 0 for a fail",
             objective=MEAN,
             source="Williams (1992)",
@@ -144,7 +163,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="sign",
-            pair_of=pairs.sign,
+            pair_of=sign,
             description="+1 for a pass, -1 for a fail, dead groups included",
             objective="twice the mean pass rate",
             source="Nie et al. (2026, arXiv 2605.07689)",
@@ -153,7 +172,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="w_reinforce",
-            pair_of=pairs.weighted,
+            pair_of=weighted,
             description="a small weight for a pass, -1 for a fail, dead groups included",
             objective=f"{MEAN}, times 1 + positive_weight",
             source=WEIGHTED_PAPER,
@@ -163,7 +182,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="nsr",
-            pair_of=pairs.negative,
+            pair_of=negative,
             description="0 for a pass, -1 for a fail, dead groups included",
             objective=MEAN,
             source=WEIGHTED_PAPER,
@@ -172,7 +191,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="ngrpo",
-            pair_of=pairs.virtual_best,
+            pair_of=virtual_best,
             description="reward minus mean, over the sample std, both with one more reward of 1 in the group: all-fail "
             "groups push down, all-pass groups are silent",
             objective=f"{ARCSINE}; all-fail groups add pass@G / (G sqrt(G + 1))",
@@ -181,7 +200,7 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="grpo_passk",
-            pair_of=pairs.best_of_group,
+            pair_of=best_of_group,
             description="best minus second best reward, over the sample std, for the best rollout alone: only groups "
             "with one pass",
             objective="pass@G, over sqrt(G)",
