@@ -160,7 +160,11 @@ def find_preset(trainer: str, version: str | None = None, **options: Option | No
         if key not in known:
             listed = ", ".join(sorted(known)) or "none"
             raise DomainError(f"{name} has no setting {key!r} that changes advantages; its settings: {listed}.")
-    found = [p for p in here if all(k in p.ignored or dict(p.options).get(k) == v for k, v in asked.items())]
+    values = {k: {dict(p.options)[k] for p in here if k in dict(p.options)} for k in asked}
+    found = [
+        p for p in here
+        if all(dict(p.options).get(k) == v or (k in p.ignored and v in values[k]) for k, v in asked.items())
+    ]  # fmt: skip
     if not found:
         wanted = ", ".join(f"{k}={v}" for k, v in asked.items())
         listed = "; ".join(dict.fromkeys(p.setting for p in here))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from grpo_plan.estimators.conventions import Convention, Scaling
+from grpo_plan.estimators.conventions import Convention, Failed, Scaling
 from grpo_plan.estimators.presets import Option, Preset, Source
 
 STD = Scaling(ddof=1, eps=1e-4)
@@ -31,7 +31,7 @@ RLOO_NORMALIZED = replace(RLOO, name="trl/rloo-normalized", single="nan", whiten
 def _grpo(
     since: str, until: str | None, version: str, method: str, convention: Convention, **options: Option
 ) -> Preset:
-    failed = "left_out" if since == "1.6" else "spreads" if since == "0.14" else "as_zero"
+    failed: Failed = "left_out" if since == "1.6" else "spreads" if since == "0.14" else "as_zero"
     kept = convention if failed == "left_out" else replace(
         convention, failed=failed, partial="spreads" if since == "0.14" else "ignored"
     )  # fmt: skip

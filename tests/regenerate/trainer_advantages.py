@@ -30,7 +30,11 @@ Rows = list[dict[str, Any]]
 
 
 def cases() -> dict[str, Case]:
-    """Batches of groups: 0/1 with dead groups, real rewards, failed scoring, two functions, one rollout a group."""
+    """Batches of groups: 0/1 with dead groups, real rewards, failed scoring, two functions, one rollout a group.
+
+    ``tiny`` has spreads near every eps, in powers of 2 so that single precision is exact: it pins eps and its place.
+    The small weights of ``two_light`` and ``two_dust`` do so for a whitening after a scaled step.
+    """
     rng = np.random.default_rng(7)
     binary = (rng.random((6, 4)) < np.array([0, 1, 0.5, 0.25, 0.75, 0.5])[:, None]).astype(float)
     real = np.round(rng.normal(0, 2, (5, 8)), 2)
@@ -43,13 +47,18 @@ def cases() -> dict[str, Case]:
     two_lost = two.copy()
     two_lost[2, 1] = two_lost[3, :3, 0] = two_lost[0, 2, 1] = two_lost[4, 0] = two_lost[5, 1:] = np.nan
     wide = np.array([[40.0, 0.0, 0.0, 0.0], [-30.0, 1.0, 2.0, 3.0], [5.0, 5.0, 5.0, 5.0]])
-    tables = {"binary": binary, "real": real, "two": two, "lost": lost, "two_lost": two_lost, "wide": wide,
-              "single": np.array([[1.0], [0.0], [0.4]]), "pair": np.array([[1.0, 0.0], [0.0, 0.0], [0.2, 0.9]]),
-              "equal": np.array([[0.3] * 8, [0.7] * 8])}  # fmt: skip
+    tiny = np.array([[2.0**-14, 0, 0, 0], [0, 2.0**-20, 0, 2.0**-20], [2.0**-24, 0, 0, 0], [0.0, 0.0, 0.0, 0.0]])
+    tables = {
+        "binary": binary, "real": real, "two": two, "lost": lost, "two_lost": two_lost, "wide": wide,
+        "single": np.array([[1.0], [0.0], [0.4]]), "pair": np.array([[1.0, 0.0], [0.0, 0.0], [0.2, 0.9]]),
+        "equal": np.array([[0.3] * 8, [0.7] * 8]), "tiny": tiny, "two_tiny": np.stack([tiny, tiny[::-1]], axis=-1),
+        "two_light": two, "two_dust": two,
+    }  # fmt: skip
+    scales = {"two_light": 2.0**-13, "two_dust": 2.0**-26}
     out: dict[str, Case] = {}
     for name, table in tables.items():
         lengths = rng.integers(1, 9, table.shape[:2])
-        weights = [1.0, 0.5] if table.ndim == 3 else None
+        weights = [scales.get(name, 1.0), 0.5 * scales.get(name, 1.0)] if table.ndim == 3 else None
         out[name] = {"rewards": table, "lengths": lengths, "weights": weights}
     return out
 
@@ -207,7 +216,7 @@ def verl(sources: Path, cases: dict[str, Case]) -> Iterator[dict[str, Any]]:
     if not (sources / f"verl-{version}").is_dir():
         return
     space = verl_functions(sources / f"verl-{version}")
-    settings = [
+    settings: list[tuple[str, dict[str, Any]]] = [
         (name, {"adv_estimator": name} | extra)
         for name, extra in (
             ("grpo", {"norm_adv_by_std_in_grpo": True}), ("grpo", {"norm_adv_by_std_in_grpo": False}),
@@ -265,8 +274,10 @@ def openrlhf(sources: Path, cases: dict[str, Case]) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
     names = ["compute_advantages_and_returns", "get_cumulative_returns"]
     taken(found, [f"{owner}.{name}" for name in names], space)
-    plain = [{"advantage_estimator": e} for e in ("group_norm", "dr_grpo", "rloo", "flash_reinforce")]
-    both = [
+    plain: list[dict[str, Any]] = [
+        {"advantage_estimator": e} for e in ("group_norm", "dr_grpo", "rloo", "flash_reinforce")
+    ]
+    both: list[dict[str, Any]] = [
         {"advantage_estimator": e, "no_std_norm": n} for e in ("reinforce_baseline", "reinforce") for n in (False, True)
     ]
     for options in (*plain, *both):
@@ -362,14 +373,15 @@ def published(sources: Path, cases: dict[str, Case]) -> Iterator[dict[str, Any]]
         space = taken(nemo / "utils.py", ["calculate_baseline_and_std_per_prompt"], dict(base))
         space["get_gdpo_reward_component_keys"] = lambda batch: sorted(batch)
         loo, norm = "use_leave_one_out_baseline", "normalize_rewards"
-        for kind, options in (
+        kinds: tuple[tuple[str, dict[str, Any]], ...] = (
             *(("GRPO", {"adv_estimator": "grpo", norm: n, loo: b}) for n in (True, False) for b in (True, False)),
             *(("GDPO", {"adv_estimator": "gdpo", norm: True, loo: b}) for b in (True, False)),
             *(
                 ("ReinforcePlusPlus", {"adv_estimator": "reinforce_plus_plus", "minus_baseline": b})
                 for b in (True, False)
             ),
-        ):
+        )
+        for kind, options in kinds:
             taken(nemo / "advantage_estimator.py", [f"{kind}AdvantageEstimator.compute_advantage"], space)
             owner = SimpleNamespace(
                 use_leave_one_out_baseline=options.get(loo), normalize_rewards=options.get(norm),
@@ -392,10 +404,11 @@ def published(sources: Path, cases: dict[str, Case]) -> Iterator[dict[str, Any]]
     if path.is_file():
         names = ["grpo_outcome_advantage", "rloo_outcome_advantage", "maxrl_advantage"]
         space = taken(path, [f"compute_{name}" for name in names], dict(base))
-        for function, options in (
+        runs: tuple[tuple[str, dict[str, Any]], ...] = (
             *(("grpo_outcome", {"advantage_estimator": "grpo", "grpo_norm_by_std": n}) for n in (True, False)),
             ("rloo_outcome", {"advantage_estimator": "rloo"}), ("maxrl", {"advantage_estimator": "maxrl"}),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for function, options in runs:
             for label, case in single.items():
                 tokens, mask, groups = per_token(flat(case), case)
                 advantages, _ = space[f"compute_{function}_advantage"](
@@ -428,8 +441,8 @@ def published(sources: Path, cases: dict[str, Case]) -> Iterator[dict[str, Any]]
             for label, case in single.items():
                 if label == "single":
                     continue
-                kinds = (None if k == "none" else k for k in (mean, std))
-                found = space["reward_norm"](flat(case), case["rewards"].shape[1], {}, *kinds)
+                norms = (None if k == "none" else k for k in (mean, std))
+                found = space["reward_norm"](flat(case), case["rewards"].shape[1], {}, *norms)
                 yield row("roll", None, options, label, np.array(found.tolist()).reshape(case["rewards"].shape))
 
     path = folder / "PrimeIntellect-ai/prime-rl/src/prime_rl/orchestrator/algo/advantage.py"
@@ -461,6 +474,23 @@ def row(trainer: str, version: str | None, options: dict[str, Any], case: str, a
     return {"trainer": trainer, "version": version, "options": options, "case": case, "advantages": values}
 
 
+def without_nan(values: Any) -> Any:
+    """Nested lists with null for NaN."""
+    if isinstance(values, list):
+        return [without_nan(v) for v in values]
+    return None if isinstance(values, float) and math.isnan(values) else values
+
+
+def merged(rows: Rows) -> Rows:
+    """Versions that gave the same numbers, in one row."""
+    out: dict[str, dict[str, Any]] = {}
+    for r in rows:
+        key = json.dumps({k: v for k, v in r.items() if k != "version"})
+        out.setdefault(key, {**{k: v for k, v in r.items() if k != "version"}, "versions": []})
+        out[key]["versions"].append(r["version"])
+    return list(out.values())
+
+
 def main(sources: Path) -> None:
     """Record what can be run; keep the rest."""
     made = cases()
@@ -469,19 +499,13 @@ def main(sources: Path) -> None:
         rows += source(sources, made)
     old = json.loads(STORED.read_text(encoding="utf-8"))["rows"] if STORED.exists() else []
     again = {(r["trainer"], r["version"]) for r in rows}
-    rows = [r for r in old if (r["trainer"], r["version"]) not in again] + rows
-    blank = lambda table: [  # noqa: E731
-        [blank(v) if isinstance(v, list) else None if math.isnan(v) else v for v in part]
-        if isinstance(part, list) else (None if math.isnan(part) else part)
-        for part in table
-    ]  # fmt: skip
+    kept = [{**r, "version": v} for r in old for v in r.pop("versions") if (r["trainer"], v) not in again]
     stored = {
-        name: {"rewards": blank(c["rewards"].tolist()), "lengths": c["lengths"].tolist(), "weights": c["weights"]}
+        name: {"rewards": without_nan(c["rewards"].tolist()), "lengths": c["lengths"].tolist(), "weights": c["weights"]}
         for name, c in made.items()
     }
-    lines = ",\n".join(json.dumps(r) for r in rows)
-    text = f'{{"cases": {json.dumps(stored)},\n"rows": [\n{lines}\n]}}\n'
-    STORED.write_text(text, encoding="utf-8")
+    lines = ",\n".join(json.dumps(r) for r in merged(kept + rows))
+    STORED.write_text(f'{{"cases": {json.dumps(stored)},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":
