@@ -162,8 +162,10 @@ def proposed_tolerance(positive: NDArray[np.float64], largest: float) -> tuple[f
     single = SINGLE_ROUNDING * largest
     if positive[-1] <= single:
         return None, f"All spreads are at most {positive[-1]:.2g}, what rounding in single precision explains."
+    if positive.size == 1:
+        return None, f"One group has unequal rewards, {positive[0]:.2g} apart: nothing to tell two kinds by."
     ratios = positive[1:] / positive[:-1]
-    if not ratios.size or ratios.max() < EMPTY_FACTOR:
+    if ratios.max() < EMPTY_FACTOR:
         return None, (
             f"The {positive.size} spreads that are not 0 run from {positive[0]:.2g} to {positive[-1]:.2g} without an "
             f"empty stretch of a factor of {EMPTY_FACTOR:g}."

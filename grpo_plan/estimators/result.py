@@ -19,7 +19,7 @@ KIND_WORDS = {
     MIXED: "mixed",
     ALL_PASS: "all-pass",
     ALL_FAIL: "all-fail",
-    DEAD: "dead, neither all-pass nor all-fail",
+    DEAD: "dead, pass or fail not known",
     UNSCORED: "unscored (fewer than two scored rollouts)",
 }
 FAILED_WORDS = {
