@@ -395,5 +395,20 @@ def test_the_page_is_the_table() -> None:
         path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("advantages*"))
     )
     for preset in presets():
-        assert "\n" not in preset.convention.words() + preset.note + preset.dead
+        assert "\n" not in preset.convention.words() + preset.note + preset.filters + preset.convention.dead_group
         assert preset.source.words().count(",") >= 2
+
+
+@pytest.mark.parametrize("preset", presets(), ids=lambda p: p.convention.name + p.since)
+def test_dead_groups_get_what_the_page_says(preset: Preset) -> None:
+    """A mixed group, an all-pass and an all-fail group of unequal lengths."""
+    rewards = [[1.0, 0.0, 0.0, 1.0], [1.0] * 4, [0.0] * 4]
+    found = reference(preset.convention, rewards, lengths=[[4, 2, 1, 3], [3] * 4, [2] * 4])
+    if preset.convention.dead_group.startswith("0 if") or preset.convention.dead_group == "0":
+        assert np.abs(found[1:]).max() < 1e-12
+    elif preset.convention.dead_group.startswith("near"):
+        assert 1e-4 < np.abs(found[1:]).max() < 0.5
+    elif preset.convention.dead_group.startswith("0 for one"):
+        assert found[1].tolist() == [0.0, 1.0, 1.0, 1.0]
+    else:
+        assert np.abs(found[1:]).max() > 0.1

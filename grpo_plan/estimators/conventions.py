@@ -169,6 +169,23 @@ class Convention:
         """Whether the advantages of a group depend on the other groups of its batch."""
         return self.whiten != "none" or self.scale in ("batch", "nonzero_share") or self.baseline == "batch_mean"
 
+    @property
+    def dead_group(self) -> str:
+        """Advantage of the rollouts of a dead group, in words.
+
+        >>> Convention(name="x", baseline="none").dead_group
+        'as any rollout'
+        """
+        if self.baseline in ("none", "batch_mean"):
+            return "as any rollout"
+        if self.baseline == "top_two_keep":
+            return "0 for one, the reward for the others"
+        if self.whiten == "tokens" and self.whiten_centre:
+            return "near 0: minus the token mean of the batch"
+        if self.combine == "normalize_then_sum":
+            return "0 if every function's rewards are equal"
+        return "0"
+
     def words(self) -> str:
         """The convention as one phrase.
 

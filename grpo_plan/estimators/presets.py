@@ -46,7 +46,7 @@ class Preset:
         ignored: Settings that it takes here and does not use.
         method: The estimator's family, e.g. ``grpo``.
         convention: What it computes.
-        dead: What it does with dead groups, in words.
+        filters: What drops dead groups before they are trained on, in words; empty: nothing does.
         note: What else to know.
         source: Where this was read.
         evidence: ``run``: its own code, taken from its package, gives the same numbers in the tests. ``excerpt``: so
@@ -60,7 +60,7 @@ class Preset:
     ignored: tuple[str, ...] = ()
     method: str
     convention: Convention
-    dead: str = "kept, advantage 0"
+    filters: str = ""
     note: str = ""
     source: Source
     evidence: Literal["run", "excerpt", "read"]

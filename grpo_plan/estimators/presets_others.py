@@ -21,9 +21,9 @@ class _Table:
     """Presets of one trainer, which share a source."""
 
     def __init__(
-        self, trainer: str, since: str, source: Source, evidence: Evidence = "read", dead: str = "kept, advantage 0"
+        self, trainer: str, since: str, source: Source, evidence: Evidence = "read", filters: str = ""
     ) -> None:
-        self.trainer, self.since, self.source, self.evidence, self.dead = trainer, since, source, evidence, dead
+        self.trainer, self.since, self.source, self.evidence, self.filters = trainer, since, source, evidence, filters
         self.rows: list[Preset] = []
 
     def row(
@@ -34,7 +34,7 @@ class _Table:
             Preset(
                 trainer=self.trainer, since=self.since, options=tuple(options.items()), method=method,
                 convention=replace(convention, name="/".join([self.trainer, *map(str, options.values())])),
-                dead=self.dead, note=note, evidence=self.evidence if run else "read",
+                filters=self.filters, note=note, evidence=self.evidence if run else "read",
                 source=replace(self.source, function=function or self.source.function),
             )
         )  # fmt: skip
@@ -48,11 +48,9 @@ NEMO = _Table(
     "nemo-rl", "0.6", Source(
         repository="NVIDIA-NeMo/RL", file="nemo_rl/algorithms/advantage_estimator.py",
         function="GRPOAdvantageEstimator.compute_advantage", version="0.6 (commit 00925dd)",
-    ), "excerpt", "kept, advantage 0; use_dynamic_sampling drops groups of std 0",
+    ), "excerpt", "use_dynamic_sampling drops groups of std 0",
 )  # fmt: skip
-UNDIVIDED = (
-    "Where the others of the group are all equal (one pass of G), their std is 0 and the advantage is undivided."
-)
+UNDIVIDED = "Where the others are all equal, as for the one pass of a group, the advantage is undivided."
 NEMO.row(
     "grpo", _plain(baseline="leave_one_out", scale="leave_one_out", scaling=KEPT), UNDIVIDED,
     adv_estimator="grpo", normalize_rewards=True, use_leave_one_out_baseline=True,
@@ -91,9 +89,9 @@ PRIME = _Table(
     "prime-rl", "0.8", Source(
         repository="PrimeIntellect-ai/prime-rl", file="src/prime_rl/orchestrator/algo/advantage.py",
         function="default_advantage_fn", version="commit 039b400",
-    ), "excerpt", "dropped by default (filter_zero_advantages)",
+    ), "excerpt", "filter_zero_advantages (on by default) drops groups whose advantages are all 0",
 )  # fmt: skip
-ERRORED = "Rollouts with an error are taken out of their group first. Without length_penalty."
+ERRORED = "Without length_penalty; rollouts with an error are taken out of their group first."
 PRIME.row("dr_grpo", _plain(failed="left_out"), ERRORED, algorithm="grpo")
 PRIME.row(
     "maxrl", _plain(
@@ -110,7 +108,7 @@ SKYRL = _Table(
     "skyrl", "0.4", Source(
         repository="NovaSky-AI/SkyRL", file="skyrl/backends/skyrl_train/utils/ppo_utils.py",
         function="compute_grpo_outcome_advantage", version="0.4 (commit 03d74ca)",
-    ), "excerpt", "kept, advantage 0; zero_variance_filter masks groups whose rewards lie within 1e-6",
+    ), "excerpt", "zero_variance_filter (off by default) masks groups whose rewards lie within 1e-6",
 )  # fmt: skip
 SKYRL.row(
     "grpo", _plain(scale="group", scaling=STD, single="reward"),
@@ -144,7 +142,7 @@ SLIME = _Table(
     "slime", "0.3", Source(
         repository="THUDM/slime", file="slime/ray/rollout.py", function="RolloutManager._post_process_rewards",
         version="0.3 (public main)",
-    ), "read", "kept, advantage 0; check_reward_nonzero_std drops groups with std of at most 1e-6",
+    ), "read", "the filter check_reward_nonzero_std, if given, drops groups with a sample std of at most 1e-6",
 )  # fmt: skip
 SLIME.row(
     "grpo", _plain(scale="group", scaling=STD, single="zero"), f"gspo and cispo do the same. {RAISES}",
@@ -171,7 +169,7 @@ ROLL = _Table(
     "roll", "", Source(
         repository="alibaba/ROLL", file="roll/utils/functionals.py", function="reward_norm, compute_advantage",
         version="commit 090ac94",
-    ), "excerpt", "kept, advantage 0; difficulty_mask and query_filter_config drop by mean or std",
+    ), "excerpt", "difficulty_mask and query_filter_config drop by mean or std",
 )  # fmt: skip
 CLIPS = "Without reward_clip and advantage_clip."
 ROLL.row(
@@ -207,7 +205,7 @@ TINKER = _Table(
     "tinker", "0.1", Source(
         repository="tinker-cookbook", file="tinker_cookbook/rl/data_processing.py", function="compute_advantages",
         version="0.6.1",
-    ), "run", "kept, advantage 0; remove_constant_reward_groups drops groups of equal rewards",
+    ), "run", "remove_constant_reward_groups (off by default) drops groups of equal rewards",
 )  # fmt: skip
 TINKER.row("dr_grpo", _plain())
 
@@ -215,7 +213,7 @@ OPEN_INSTRUCT = _Table(
     "open-instruct", "", Source(
         repository="allenai/open-instruct", file="open_instruct/data_loader.py",
         function="DataPreparationActor._data_preparation_loop", version="commit 006e470",
-    ), "read", "dropped by default (filter_zero_std_samples: population std exactly 0)",
+    ), "read", "filter_zero_std_samples (on by default) drops groups with a population std of exactly 0",
 )  # fmt: skip
 OPEN_INSTRUCT.row("dr_grpo", _plain(), advantage_normalization_type="centered")
 OPEN_INSTRUCT.row(
@@ -226,7 +224,7 @@ EASYR1 = _Table(
     "easyr1", "", Source(
         repository="hiyouga/EasyR1", file="verl/trainer/core_algos.py", function="compute_grpo_outcome_advantage",
         version="commit 2a319e3",
-    ), "excerpt", "kept, advantage 0; online_filtering drops groups with a mean outside (0.01, 0.99)",
+    ), "excerpt", "online_filtering drops groups with a mean outside (0.01, 0.99)",
 )  # fmt: skip
 EASYR1.row("grpo", _plain(scale="group", scaling=STD, single="refused"), adv_estimator="grpo")
 EASYR1.row(

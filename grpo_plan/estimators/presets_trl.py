@@ -94,7 +94,7 @@ def _swift(estimator: str, scale: str, method: str, convention: Convention) -> P
         trainer="ms-swift", since="4.6", method=method, evidence="run",
         options=(("advantage_estimator", estimator), ("scale_rewards", scale)),
         convention=replace(convention, name=f"ms-swift/{estimator}/{scale}", failed="as_zero"),
-        dead="kept, advantage 0; dynamic_sample draws groups of std 0 again",
+        filters="dynamic_sample draws groups of std 0 again",
         note="A rollout that no function could score counts as reward 0.",
         source=Source(
             repository="ms-swift", file="swift/rl_core/advantage.py", function="compute_advantages", version="4.6.0"

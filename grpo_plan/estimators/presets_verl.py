@@ -7,13 +7,13 @@ from grpo_plan.estimators.presets import Option, Preset, Source
 
 STD = Scaling(ddof=1, eps=1e-6)
 OVER_TOKENS = Scaling(ddof=1, eps=1e-8, eps_place="variance")
-FILTERED = "kept; algorithm.filter_groups drops groups whose metric has population std exactly 0 (0.9: first of read)"
+FILTERED = "algorithm.filter_groups (off by default) drops groups whose metric has a population std of exactly 0"
 
 
 def _verl(since: str, method: str, function: str, convention: Convention, note: str = "", **options: Option) -> Preset:
     return Preset(
         trainer="verl", since=since, options=tuple(options.items()), method=method, convention=convention,
-        dead=FILTERED, note=note, evidence="run",
+        filters=FILTERED, note=note, evidence="run",
         source=Source(
             repository="verl", file="verl/trainer/ppo/core_algos.py", version="0.9.1",
             function=f"compute_{function}_advantage",
@@ -85,8 +85,8 @@ CLIP = (-10.0, 10.0)
 def _openrlhf(since: str, method: str, convention: Convention, note: str = "", **options: Option) -> Preset:
     return Preset(
         trainer="openrlhf", since=since, options=tuple(options.items()), method=method, convention=convention,
-        dead="kept; dynamic filtering keeps groups with a mean score strictly inside its range (default 0 to 1)",
-        note=f"{note} The clip is reward.clip_range, applied after the baseline.".strip(), evidence="run",
+        filters="dynamic_filtering_enable (off by default) keeps groups whose mean score lies inside its range, 0 to 1",
+        note=note, evidence="run",
         source=Source(
             repository="openrlhf", file="openrlhf/trainer/ppo_utils/experience_maker.py", version="0.11.2",
             function="RemoteExperienceMaker.compute_advantages_and_returns",
