@@ -91,6 +91,10 @@ FUNCTIONS = {
     "plot_dead_against_plan": "run ax",
     "plot_effective_batch_over_steps": "run ax",
     "follow_run": "source poll_s stop sleep options",
+    "advantages": (
+        "rewards estimator std eps trainer version weights tolerance pass_threshold convention lengths parameters"
+    ),
+    "amplification": "rewards estimator tolerance choices",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -172,6 +176,15 @@ RECORDS = {
     "RecoveredShare": "name group_size value low high status",
     "RecoveredSteps": "group_size sizes value low high correlation status level",
     "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
+    "Advantages": ("values rewards present kinds estimator trainer convention description tolerance notes"),
+    "Amplification": (
+        "advantages amplifies spreads weights half_gap full_gap smallest_gap tolerance rounding proposed reason"
+    ),
+    "Convention": (
+        "name combine partial baseline scale scaling clip clip_of whiten whiten_centre whitening single failed "
+        "filter_tolerance gain offset"
+    ),
+    "Scaling": "ddof eps eps_place not_positive",
     "Alert": "step id severity says remedy new onset_step",
 }
 

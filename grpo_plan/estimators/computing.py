@@ -242,7 +242,7 @@ def _preset(trainer: str, version: str | None, estimator: str | None, options: d
     if preset.method == wanted:
         return preset
     covering = [p for p in presets() if p.trainer == preset.trainer and p.covers(version or preset.source.version)]
-    agreeing = [p for p in covering if all(dict(p.options).get(k, v) == v for k, v in options.items())]
+    agreeing = [p for p in covering if all(k in p.ignored or dict(p.options).get(k) == v for k, v in options.items())]
     for one in agreeing:
         if one.method == wanted:
             return one

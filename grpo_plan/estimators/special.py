@@ -70,11 +70,11 @@ def best_of_k(rewards: Floats, unit: Floats, convention: Convention, settings: S
     v = np.nan_to_num(held)
     mean = (any_choice[n] * v).sum(axis=1)[:, None]
     std = np.sqrt((any_choice[n] * (v - mean) ** 2).sum(axis=1))[:, None]
+    same = v[:, k - 1 : k] >= v.max(axis=1, keepdims=True)  # no choice of k misses the best: exactly 0
     larger = other[n] * v
     above = larger[:, ::-1].cumsum(axis=1)[:, ::-1] - larger
-    gain = own[n] * v + above - mean
-    values = divided(np.where(np.isnan(held), np.nan, gain), np.where(v.max(axis=1, keepdims=True) > 0, std, 0.0),
-                     _scaling(convention))  # fmt: skip
+    gain = np.where(np.isnan(held), np.nan, own[n] * v + above - mean)
+    values = divided(gain, np.where(same, 0.0, std), _scaling(convention))
     out = np.empty_like(values)
     np.put_along_axis(out, order, values, axis=1)
     return np.where((n >= k)[:, None] | np.isnan(out), out, 0.0)
