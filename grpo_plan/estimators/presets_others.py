@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from grpo_plan.estimators.conventions import Convention, Scaling
-from grpo_plan.estimators.presets import Option, Preset, Source
+from grpo_plan.estimators.preset import Option, Preset, Source
 
 STD = Scaling(ddof=1, eps=1e-6)
 KEPT = Scaling(ddof=1, eps=1e-6, not_positive="keep")

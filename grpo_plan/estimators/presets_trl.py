@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grpo_plan.estimators.conventions import Convention, Failed, Scaling
-from grpo_plan.estimators.presets import Option, Preset, Source
+from grpo_plan.estimators.preset import Option, Preset, Source
 
 STD = Scaling(ddof=1, eps=1e-4)
 FILE = "trl/trainer/grpo_trainer.py"

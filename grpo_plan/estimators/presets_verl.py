@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grpo_plan.estimators.conventions import Convention, Scaling
-from grpo_plan.estimators.presets import Option, Preset, Source
+from grpo_plan.estimators.preset import Option, Preset, Source
 
 STD = Scaling(ddof=1, eps=1e-6)
 OVER_TOKENS = Scaling(ddof=1, eps=1e-8, eps_place="variance")

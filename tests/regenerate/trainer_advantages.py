@@ -4,7 +4,8 @@
 
 SOURCES holds unpacked wheels in folders such as ``trl-1.5.0``, ``verl-0.9.1``, ``openrlhf-0.11.2``, ``ms_swift-4.6.0``
 and ``tinker_cookbook-0.6.1``, and files of public repositories under ``published/OWNER/NAME/PATH``. Functions are taken
-out of the files by name and run alone, so that only torch is needed. What is missing is left as it was.
+out of the files by name and run alone, so that only torch is needed. What is missing is left as it was. The published
+functions that were recorded were copied out by hand, without the branches that do not run here (penalties, logging).
 """
 
 from __future__ import annotations
