@@ -190,8 +190,8 @@ class Estimator:
     def pull(self, pass_rates: Floats, group_size: int) -> Floats:
         """Weight of a prompt's grad p in the expected step, ``E[t | p] / (p q)``, shape (P,) (theory.md, eq. 104).
 
-        It is the derivative in p of the objective that the estimator ascends: the mean gain in a rollout's own advantage
-        if it passes instead of failing, ``E[A+(j + 1) - A-(j)]`` over j passes of the other G - 1.
+        It is the derivative in p of the objective that the estimator ascends: the mean gain in a rollout's own
+        advantage if it passes instead of failing, ``E[A+(j + 1) - A-(j)]`` over j passes of the other G - 1.
 
         >>> from grpo_plan.estimators import get_estimator
         >>> get_estimator("maxrl").pull(np.array([0.5, 0.25]), 3).round(4).tolist()  # 1 + q

@@ -118,8 +118,9 @@ def pair_moments(pair: Pair, pass_rate: Any, group_size: int) -> tuple[Expr, Exp
 
 
 def raised_binomial(passes: Any, group_size: Any) -> tuple[Expr, Expr, Expr]:
-    """Factors of the law in groups of G + 2, at k, k + 1 and k + 2, that give q**2, p q and p**2 times P(k) in groups of G
-    (theory.md, eq. 100).
+    """Factors of the law in groups of G + 2 at k, k + 1 and k + 2 (theory.md, eq. 100).
+
+    The products are q**2, p q and p**2 times the law in groups of G at k.
     """
     k, g = exact(passes), exact(group_size)
     n = (g + 2) * (g + 1)
@@ -135,7 +136,7 @@ def flat_moments(passed: Any, failed: Any, pass_rate: Any, group_size: Any) -> t
 
 
 def batch_slope(rates: Sequence[Any], weights: Sequence[Any], group_size: Any, kappa: Any, coherence: Any = 0) -> Expr:
-    """Derivative of ``log(E[t]**2 / V)`` in the mean that reinforce_plus_plus subtracts, F fixed (theory.md, eq. 102)."""
+    """Derivative of ``log(E[t]**2 / V)`` in the batch mean that is subtracted, F fixed (theory.md, eq. 102)."""
     m = sp.Symbol("m", positive=True)
     signal, square, noise = (
         mixture_mean(lambda p, i=i: flat_moments(1 - m, -m, p, group_size)[i], rates, weights) for i in range(3)
