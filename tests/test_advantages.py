@@ -559,7 +559,7 @@ def test_a_dump_of_a_trainer(tmp_path: Any, capsys: Any, monkeypatch: Any) -> No
     code, out, _ = run(capsys, monkeypatch, str(path), "--json", "--estimator", "rloo")
     body = json.loads(out)
     assert code == 0
-    assert [sorted(g["rewards"]) for g in body["groups"]] == [sorted(map(float, g)) for g in groups]
+    assert [sorted(g["rewards"]) for g in body["groups"]] == [sorted(float(x) for x in g) for g in groups]
     assert body["groups"][0]["advantages"] == pytest.approx([1, -1 / 3, -1 / 3, -1 / 3])
     write_dump(path, [[1, 0.25, 0, 0], [0, 0, 0, 0]])
     code, _, err = run(capsys, monkeypatch, str(path))

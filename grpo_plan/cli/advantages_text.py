@@ -56,7 +56,7 @@ def print_comparison(rows: Sequence[Compared], rewards: Any, notes: Sequence[str
     described = {row.name: row.result.description for row in rows if row.result is not None}
     parts.append(Heading("What they are"))
     parts += [Bullet(f"{name}: {text}") for name, text in described.items()]
-    said = [note for row in rows if row.result is not None for note in row.result.notes]
+    said = [f"{row.name}: {note}" for row in rows if row.result is not None for note in row.result.notes]
     parts += _notes((*said, "Estimators that look at the batch take these groups as one batch.", *notes))
     print_page(parts)
 
