@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import grpo_plan as gp
 from grpo_plan import symbolic
 from grpo_plan.cli.main import main
-from grpo_plan.estimators import ESTIMATORS, arithmetic, special
+from grpo_plan.estimators import ESTIMATORS, arithmetic, get_estimator, special
 from grpo_plan.estimators.amplification import gap_of_weight, proposed_tolerance
 from grpo_plan.estimators.computed import COMPUTED
 from grpo_plan.estimators.presets import presets
@@ -110,8 +110,8 @@ def test_every_estimator_of_the_registry_is_computed_and_no_other() -> None:
 @pytest.mark.parametrize("name", ALL_NAMES)
 @pytest.mark.parametrize("group_size", [3, 4, 5, 8])
 def test_at_0_and_1_the_advantages_are_the_pair(name: str, group_size: int) -> None:
-    one = gp.estimators.get_estimator(name)  # type: ignore[attr-defined]
-    passes = np.arange(group_size + 1)
+    one = get_estimator(name)
+    passes = np.arange(group_size + 1.0)
     rewards = (np.arange(group_size) < passes[:, None]).astype(float)
     up, down = one.in_batch(passes, group_size)
     wanted = np.where(rewards == 1, up[:, None], down[:, None])
@@ -155,7 +155,8 @@ def test_where_no_choice_of_k_misses_the_best_nothing_is_blown_up() -> None:
 
 
 def test_several_reward_functions_by_hand() -> None:
-    first, second = [[1, 0, 0, 1], [0, 0, 1, 0]], [[0.5, 0.25, 0.0, 0.0], [1, 1, 1, 1]]
+    first: list[list[float]] = [[1, 0, 0, 1], [0, 0, 1, 0]]
+    second = [[0.5, 0.25, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]
     rewards = np.moveaxis(np.array([first, second], dtype=float), 0, 2)
     exact = floats(symbolic.decoupled_rewards([first, second], [2, 1]))
     assert values(rewards, "gdpo", weights=[2, 1]) == pytest.approx(exact, rel=1e-12)
@@ -191,7 +192,7 @@ def test_arithmetic_equals_plain_loops(preset: Any) -> None:
         lengths = rng.integers(1, 5, size=(n, g))
         weights = rng.choice([0.5, 1.0, 2.0], size=r)  # exact: no rounding to divide by
         try:
-            wanted = reference(convention, rewards, weights=weights, lengths=lengths)
+            wanted = reference(convention, rewards, weights=weights.tolist(), lengths=lengths)
         except ValueError:
             with pytest.raises(gp.DomainError, match=convention.name.split("/")[0]):
                 values(rewards, convention=convention, weights=weights, lengths=lengths)
@@ -554,7 +555,7 @@ def write_dump(path: Any, groups: list[list[float]]) -> None:
 
 def test_a_dump_of_a_trainer(tmp_path: Any, capsys: Any, monkeypatch: Any) -> None:
     path = tmp_path / "1.jsonl"
-    groups = [[1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0.5, 0.5, 0, 0]]
+    groups: list[list[float]] = [[1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0.5, 0.5, 0, 0]]
     write_dump(path, groups)
     code, out, _ = run(capsys, monkeypatch, str(path), "--json", "--estimator", "rloo")
     body = json.loads(out)

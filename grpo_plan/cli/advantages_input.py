@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grpo_plan.errors import DomainError, PilotError, one_line
+from grpo_plan.group_log import EQUAL_REWARDS
 
 if TYPE_CHECKING:
     from grpo_plan.group_log import GroupLog
@@ -30,7 +31,7 @@ def typed_groups(texts: list[str]) -> list[list[float]]:
                 group.append(float("nan") if plain in FAILED else float(plain))
             except ValueError:
                 raise DomainError(
-                    f"--rewards must be numbers with commas between them, none for failed scoring, e.g. 1,0,0,none; "
+                    "--rewards must be numbers with commas between them, none for failed scoring, e.g. 1,0,0,none; "
                     f"got {one_line(word.strip())[:40]!r}."
                 ) from None
         groups.append(group)
@@ -54,14 +55,15 @@ def logged_groups(log: GroupLog, *, passes: bool) -> list[list[float]]:
         high, low, top = np.ones(n.size), np.zeros(n.size), log.passes
     else:
         high, low = log.reward_max, log.reward_min
-        size = high - low
+        size = np.where(high - low > EQUAL_REWARDS, high - low, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             top = np.where(size > 0, np.rint(n * (log.reward_mean - low) / size), n)
             between = (size > 0) & (n > 2) & ~_at_ends(log)
         if between.any():
             raise PilotError(
                 f"{int(between.sum())} of {n.size} groups have rewards between their lowest and highest, "
-                "which a log of groups does not keep. Pass --pass-threshold to take passes as 1 and fails as 0, or --rewards."
+                "which a log of groups does not keep. Pass --pass-threshold to take passes as 1 and fails as 0, or "
+                "--rewards."
             )
     return [
         [float(h)] * int(t) + [float(w)] * int(s - t) + [float("nan")] * int(f)
