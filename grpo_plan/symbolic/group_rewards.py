@@ -110,8 +110,6 @@ def decoupled_rewards(functions: Sequence[Sequence[Values]], weights: Values) ->
     w = _exact(weights)
     groups = range(len(functions[0]))
     parts = [[standardised_rewards(f[g]) for g in groups] for f in functions]
-    sums = [
-        [sp.Add(*(w[f] * parts[f][g][i] for f in range(len(w)))) for i in range(len(parts[0][g]))] for g in groups
-    ]
+    sums = [[sp.Add(*(w[f] * parts[f][g][i] for f in range(len(w)))) for i in range(len(parts[0][g]))] for g in groups]
     flat = iter(standardised_rewards([v for group in sums for v in group]))
     return [[sp.nsimplify(next(flat)) for _ in group] for group in sums]
