@@ -20,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
+    "docs/advantages.md",
     "docs/choosing.md",
     "docs/diagnosis.md",
     "docs/live.md",
@@ -202,6 +203,15 @@ def with_aggregations(page: str) -> str:
     return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
 
 
+def with_trainers(page: str) -> str:
+    """docs/advantages.md with what each trainer does, written from the presets."""
+    from grpo_plan.estimators.trainer_table import trainer_table
+
+    begin, end = "<!-- trainers: begin -->", "<!-- trainers: end -->"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{trainer_table()}{end}{rest.partition(end)[2]}"
+
+
 def _prose(text: str) -> list[str]:
     paragraphs = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     out: list[str] = []
@@ -249,6 +259,8 @@ def main() -> None:
     page.write_text(with_formats(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "losses.md"
     page.write_text(with_aggregations(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "advantages.md"
+    page.write_text(with_trainers(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_reference(), encoding="utf-8")
 
 

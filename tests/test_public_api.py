@@ -115,6 +115,10 @@ FUNCTIONS = {
         "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
         "storage_options weak_prior prompt_count groups_apart"
     ),
+    "advantages": (
+        "rewards estimator std eps trainer version weights tolerance pass_threshold convention lengths parameters"
+    ),
+    "amplification": "rewards estimator tolerance choices",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
@@ -215,6 +219,15 @@ RECORDS = {
     "RecoveredShare": "name group_size value low high status",
     "RecoveredSteps": "group_size sizes value low high correlation status level",
     "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
+    "Advantages": ("values rewards present kinds estimator trainer convention description tolerance notes"),
+    "Amplification": (
+        "advantages amplifies spreads weights half_gap full_gap smallest_gap tolerance rounding proposed reason"
+    ),
+    "Convention": (
+        "name combine partial baseline scale scaling clip clip_of whiten whiten_centre whitening single failed "
+        "filter_tolerance gain offset"
+    ),
+    "Scaling": "ddof eps eps_place not_positive",
     "Alert": "step id severity says remedy new onset_step",
     "SimulatedPolicy": "prompts held_out shared coherence dimension kappa harmful damage end_logit",
     "SimulatedTraining": (

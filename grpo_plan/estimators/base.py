@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from grpo_plan._binomial import binomial_window
 from grpo_plan._validate import as_count, as_one_probability, as_positive, as_probability
 from grpo_plan.errors import DomainError
+from grpo_plan.estimators.computed import COMPUTED, Computed
 from grpo_plan.estimators.moments import GroupMoments, Weights, centred_weights, flat_weights, general_weights
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,7 @@ Pair = Callable[[Floats, int, Parameters], tuple[Floats, Floats]]
 Scale = Callable[[Floats, int], float]
 NONE: Parameters = MappingProxyType({})
 WHOLE = ("k",)  # settings that are whole numbers of at least 1; the others are numbers of at least 0
+PLAIN = COMPUTED["reinforce"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Estimator:
             and G; no plan depends on it (theory.md, eq. 102). None: it divides by none.
         above: The setting that the group size must exceed, "" if there is none.
         changed: Names of the settings that were given.
+        computed: How any rewards become advantages; `grpo_plan.advantages` uses it.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Estimator:
     scale_of: Scale | None = None
     above: str = ""
     changed: tuple[str, ...] = ()
+    computed: Computed = PLAIN
 
     @property
     def label(self) -> str:
