@@ -93,6 +93,7 @@ def write_lengths(path: Path) -> None:
                 right = rng.random() < rate
                 tokens = round(rng.lognormvariate(6.3 - 0.5 * right - 0.3 * rate + effect, 0.5))
                 row = {"prompt_id": f"q{i}", "reward": int(right), "response_tokens": min(tokens, 4096)}
+                file.write(json.dumps(row) + "\n")
 
 
 def write_policies(before: Path, after: Path) -> None:
