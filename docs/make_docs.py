@@ -31,6 +31,7 @@ PAGES = (
     "docs/calibration.md",
     "docs/formats.md",
     "docs/python.md",
+    "docs/remedies.md",
     "docs/trainers.md",
 )
 Runner = Callable[[list[str], Path], str]

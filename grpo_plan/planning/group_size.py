@@ -72,7 +72,7 @@ def plan_group_size(
             ``"max-dead"``: smallest group size whose dead fraction is at most ``max_dead``.
             ``"mixed-groups"``: most mixed groups per cost. ``"coverage"``: smallest group size at which a hard prompt
             shows a pass. ``"rare-mode"``: fewest mixed groups that miss a rare kind of right answer.
-        estimator: A name of `grpo_plan.estimators.ESTIMATORS`.
+        estimator: A name of `grpo_plan.estimators.ESTIMATORS`, settings behind a colon, e.g. ``"passk:4"``.
         kappa: Score noise over contrast: what `measure_kappa` or a probe found, a value, or a range.
         max_dead: Limit of the ``max-dead`` objective, in [0, 1].
         group_sizes: Candidates; default 2 to 512: powers of two, three and five times powers of two, the divisors of
@@ -113,7 +113,7 @@ def plan_group_size(
     kappas, rho, share = planned_kappa(kappa, fit), as_coherence(coherence), as_level(level)
     advantage, cost = get_estimator(estimator), cost or CostModel()
     _refuse_hopeless(fit)
-    feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share)
+    feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share, smallest=advantage.min_group_size)
     candidates = feasible.candidates
     sizes = [c.design.group_size for c in candidates]
     laws = {size: c.law for size, c in zip(sizes, candidates, strict=True)}
@@ -185,7 +185,7 @@ def plan_group_size(
         flat_range=flat_range(frontier),
         sensitivity=_sensitivity(fit, sizes, ends, kappas, prompt_cost, rho),
         kappa=kappas,
-        estimator=estimator,
+        estimator=advantage.label,
         coherence=rho,
         cost_model=cost,
         binding_constraint=binding_constraint(budget),
