@@ -176,6 +176,19 @@ def test_a_mean_of_means() -> None:
     assert repr(found) == "<SplitWeights trl:bnpo: 1 ranks, 2 micro-batches, total 1>"
 
 
+def test_ranks_with_other_numbers_of_micro_batches() -> None:
+    split = gp.BatchSplit(rank=[0, 0, 1], micro=[0, 1, 0])  # type: ignore[arg-type]
+    assert gp.split_weights([2, 8, 4], split, aggregation="grpo").values.tolist() == [1 / 8, 1 / 32, 1 / 8]
+    legacy = gp.split_weights([2, 8, 4], split, aggregation="verl-legacy:token-mean")
+    assert legacy.values.tolist() == [1 / 8, 1 / 32, 1 / 8]
+    uneven = gp.BatchSplit(rank=[0, 0, 0], micro=[0, 0, 1])  # type: ignore[arg-type]
+    expected = {"easyr1:seq": [3 / 28, 3 / 56, 1 / 14], "trl:grpo": [1 / 8, 1 / 16, 1 / 16],
+                "verl-legacy:token-mean": [1 / 9, 1 / 9, 1 / 24]}  # fmt: skip
+    for name, values in expected.items():
+        found = gp.split_weights([2, 4, 8], uneven, aggregation=name)
+        np.testing.assert_allclose(found.values, values, rtol=1e-14)
+
+
 @st.composite
 def splits(draw: st.DrawFn) -> tuple[list[int], gp.BatchSplit]:
     ranks, each = draw(st.integers(1, 3)), draw(st.integers(1, 6))
@@ -268,6 +281,7 @@ def test_shares_are_those_of_the_weights() -> None:
         wrong = ~rollouts.passed
         assert row.long.value == pytest.approx(shares[long].sum())
         assert row.wrong.value == pytest.approx(shares[wrong].sum())
+        assert row.longest.value == pytest.approx(shares[tokens > np.quantile(tokens, 0.9)].sum())
         mixed = rollouts.mixed[rollouts.group]
         assert row.mixed.value == pytest.approx(shares[mixed].sum())
         kinds = (row.mixed, row.all_pass, row.all_fail, row.unscored)
@@ -344,6 +358,31 @@ def test_limits_are_those_of_theory() -> None:
     assert nothing.high == pytest.approx(1 - 0.025 ** (1 / 40))
     assert share_limits(part[:1], whole[:1], 8.0, 0.95).low is None
     assert share_limits(part * 0, whole * 0, 8.0, 0.95).value is None
+
+
+def test_limits_of_pushes_are_from_their_derivatives_by_prompt() -> None:
+    """How much net push and pull move when a prompt counts a little more, by differences, gives their limits."""
+    from scipy.stats import t
+
+    prompts = 25
+    rollouts = some_rollouts(7, prompts=prompts)
+    advantages, tokens, code = gp.rollout_advantages(rollouts), rollouts.tokens, rollouts.group
+
+    def pushes(counts: Any, per_token: Any) -> Any:
+        w = counts[code]
+        mean = (w * tokens).sum() / w.sum()
+        total = (w * per_token * tokens).sum()
+        net = (w * advantages * per_token * tokens).sum() / total
+        return np.array([net, (w * advantages * per_token * (tokens - mean)).sum() / total])
+
+    for row, per_token in zip(gp.length_bias(rollouts).rows, (1 / tokens, np.ones(tokens.size)), strict=True):
+        step = 1e-5 * np.eye(prompts)
+        slopes = np.array([(pushes(1 + e, per_token) - pushes(1 - e, per_token)) / 2e-5 for e in step])
+        for limits, slope in zip((row.net, row.pull), slopes.T, strict=True):
+            half = np.sqrt(prompts / (prompts - 1) * (slope**2).sum()) * t.ppf(0.975, prompts - 1)
+            assert limits.high is not None
+            assert limits.value is not None
+            assert limits.high - limits.value == pytest.approx(half, rel=1e-6, abs=1e-10)
 
 
 @pytest.mark.slow
