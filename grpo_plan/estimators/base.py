@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
-from grpo_plan._validate import as_count, as_one_probability, as_positive, as_probability
+from grpo_plan._validate import as_count, as_float_array, as_one_probability, as_positive, as_probability
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.computed import COMPUTED, Computed
 from grpo_plan.estimators.moments import GroupMoments, Weights, centred_weights, flat_weights, general_weights
@@ -202,7 +202,7 @@ class Estimator:
         pull: Floats = (chances * (passed[1:] - failed[:-1])[counts]).sum(axis=1)
         return pull
 
-    def in_batch(self, passes: Floats, group_size: int) -> tuple[Floats, Floats]:
+    def in_batch(self, passes: ArrayLike, group_size: int) -> tuple[Floats, Floats]:
         """Advantages of a pass and of a fail in every group of a real batch, each shape (N,) (theory.md, eq. 102).
 
         What depends on the batch, its mean and standard deviation (population), is taken from these groups.
@@ -215,15 +215,15 @@ class Estimator:
         >>> [x.round(4).tolist() for x in get_estimator("reinforce_plus_plus").in_batch([0, 1, 2], 2)]
         [[0.0, 1.0, 1.0], [-1.0, -1.0, 0.0]]
         """
-        k = np.asarray(passes)
+        k = as_float_array(passes, "passes")
         if k.ndim != 1 or not k.size or not np.all((k >= 0) & (k <= group_size) & (k == np.floor(k))):
             raise DomainError(f"passes must be whole numbers from 0 to {group_size}, one for each group.")
-        k = k.astype(np.int64)
-        law = np.bincount(k, minlength=group_size + 1) / k.size
+        which = k.astype(np.int64)
+        law = np.bincount(which, minlength=group_size + 1) / k.size
         passed, failed = self.for_mean(float(k.mean()) / group_size).pair(group_size)
         scale = 1.0 if self.scale_of is None else self.scale_of(law, group_size)
         share = 1.0 / scale if scale > 0.0 else 0.0
-        return share * passed[k], share * failed[k]
+        return share * passed[which], share * failed[which]
 
     def moments(self, law: Callable[[int], Floats], group_size: int) -> GroupMoments:
         """Moments of the estimate of one group.
