@@ -45,7 +45,13 @@ def plan(
         typer.Option(metavar="K|LO:HI|FILE", help="Score noise over contrast: measured, a range, or a probe's file."),
     ] = "1:300",
     estimator: Annotated[
-        str, typer.Option(help="Advantage: grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl or sign.")
+        str,
+        typer.Option(
+            metavar="NAME[:VALUE]",
+            help="Advantage: grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl, dapo, gdpo, f_grpo:GAMMA, passk:K, "
+            "opo, gpg, reinforce_plus_plus_baseline, reinforce_plus_plus, reinforce, sign, w_reinforce:WEIGHT, nsr, "
+            "ngrpo or grpo_passk.",
+        ),
     ] = "grpo",
     max_dead: Annotated[float, typer.Option(help="Limit of the max-dead objective.")] = 0.4,
     hard_below: Annotated[float, typer.Option(help="Pass rate of a hard prompt, for coverage.")] = 0.25,
