@@ -55,10 +55,10 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
     """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
     if "temperatures.jsonl" in text:
         write_temperatures(folder / "temperatures.jsonl")
-    if "lengths.jsonl" in text:
-        write_lengths(folder / "lengths.jsonl")
     if "trained.jsonl" in text:
         write_policies(folder / "base.jsonl", folder / "trained.jsonl")
+    if "lengths.jsonl" in text:
+        write_lengths(folder / "lengths.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
 
@@ -106,6 +106,19 @@ def write_policies(before: Path, after: Path) -> None:
             trained = 0.0 if rate < 0.3 and rng.random() < 0.4 else odds / (1.0 + odds)
             for file, p in ((first, rate), (second, trained)):
                 row = {"prompt_id": f"q{i}", "n": 16, "k": sum(rng.random() < p for _ in range(16))}
+                file.write(json.dumps(row) + "\n")
+
+
+def write_lengths(path: Path) -> None:
+    """A simulated pilot for the pages: 400 prompts, 8 rollouts each; wrong responses are longer, hard prompts too."""
+    rng = random.Random(23)
+    with path.open("w", encoding="utf-8") as file:
+        for i in range(400):
+            rate, effect = rng.betavariate(0.5, 0.7), rng.gauss(0.0, 0.4)
+            for _ in range(8):
+                right = rng.random() < rate
+                tokens = round(rng.lognormvariate(6.3 - 0.5 * right - 0.3 * rate + effect, 0.5))
+                row = {"prompt_id": f"q{i}", "reward": int(right), "response_tokens": min(tokens, 4096)}
                 file.write(json.dumps(row) + "\n")
 
 
