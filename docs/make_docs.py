@@ -109,19 +109,6 @@ def write_policies(before: Path, after: Path) -> None:
                 file.write(json.dumps(row) + "\n")
 
 
-def write_lengths(path: Path) -> None:
-    """A simulated pilot for the pages: 400 prompts, 8 rollouts each; wrong responses are longer, hard prompts too."""
-    rng = random.Random(23)
-    with path.open("w", encoding="utf-8") as file:
-        for i in range(400):
-            rate, effect = rng.betavariate(0.5, 0.7), rng.gauss(0.0, 0.4)
-            for _ in range(8):
-                right = rng.random() < rate
-                tokens = round(rng.lognormvariate(6.3 - 0.5 * right - 0.3 * rate + effect, 0.5))
-                row = {"prompt_id": f"q{i}", "reward": int(right), "response_tokens": min(tokens, 4096)}
-                file.write(json.dumps(row) + "\n")
-
-
 def write_probe(path: Path) -> None:
     """A simulated probe for the pages: 256 prompts, 16 rollouts each, kappa 10, gradients that agree a little.
 
@@ -264,8 +251,8 @@ def _output(command: str, folder: Path, runner: Runner) -> str:
 
 
 def main() -> None:
-    """Rewrite the pages in place."""
-    for page in PAGES:
+    """Rewrite the pages named on the command line, or all of them, in place; docs/cli.md always."""
+    for page in sys.argv[1:] or PAGES:
         path = ROOT / page
         with tempfile.TemporaryDirectory() as folder:
             path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")

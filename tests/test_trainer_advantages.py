@@ -59,7 +59,7 @@ def by_reference(preset: Preset, case: dict[str, Any], **_: Any) -> Array:
 
 def by_package(preset: Preset, case: dict[str, Any], *, asked: str | None, options: dict[str, Any]) -> Array:
     """What a user gets."""
-    found = gp.advantages(  # type: ignore[attr-defined,unused-ignore]
+    found = gp.advantages(
         case["rewards"], trainer=preset.trainer, version=asked, weights=case["weights"], lengths=case["lengths"],
         **options,
     )  # fmt: skip
@@ -265,7 +265,8 @@ def test_trainings_of_trl_log_these_advantages(trainings: Path, run: str, comput
     batches = completions(trainings / run)
     assert len(batches) == 2
     installed = version("trl")
-    preset = find_preset("trl", installed, **RUNS[run])
+    options: dict[str, Any] = dict(RUNS[run])
+    preset = find_preset("trl", installed, **options)
     failed = 0
     for rewards, logged in batches:
         failed += int(np.isnan(rewards).all(axis=2).sum())
@@ -274,9 +275,7 @@ def test_trainings_of_trl_log_these_advantages(trainings: Path, run: str, comput
             found = by_reference(preset, case)
         else:
             found = np.asarray(
-                gp.advantages(  # type: ignore[attr-defined,unused-ignore]
-                    rewards, trainer="trl", version=installed, weights=case["weights"], **RUNS[run]
-                )
+                gp.advantages(rewards, trainer="trl", version=installed, weights=case["weights"], **options)
             )
         scale = max(1.0, float(np.abs(logged).max()))
         assert np.abs(found - logged).max() <= 1e-5 * scale  # 5e-7 was seen
