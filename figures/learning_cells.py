@@ -27,7 +27,7 @@ COHERENCE = {"low": (0.5, 0.02), "high": (0.9, 0.5 / 0.9)}  # shared share, cohe
 NOISE = {"costs": (0.0, 1.0), "spreads": (1.0, 0.0), "both": (0.5, 0.5)}  # harmful share, damage
 COARSE, FINER, FINEST = 4.0, 2.0, 2.0**0.5
 SAFETY = 2.0  # standard errors that a rate's mean gain is lowered by in a sweep
-LEAST_RATES, MOST_RATES = 4, 14
+LEAST_RATES, MOST_RATES, HIGHEST_RATE = 4, 14, 1e6
 SETS = ("hard", "mixed", "example", "middling", "testbed")
 
 
@@ -145,7 +145,7 @@ def sweep(cell: Cell, start: float, measure: str) -> Swept:
     def look(rate: float, *, check: bool = False) -> None:
         old = found.get(rate, np.zeros(0))
         wanted = TUNING_SEEDS + (CHECKING_SEEDS if check else 0) - old.size
-        if wanted > 0 and (check or len(found) < MOST_RATES):
+        if 0 < wanted and rate <= HIGHEST_RATE and (check or len(found) < MOST_RATES):
             run = cell.simulate(rate, seeds=wanted, first=FIRST_TUNING_SEED + old.size)
             found[rate] = np.append(old, gains(run, measure))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -56,7 +56,9 @@ def by_definition(asked: str, rewards: Floats, population: Sequence[tuple[float,
     centred = rewards - mean
 
     def over(x: Floats, y: Any) -> Floats:
-        return np.divide(x, y, out=np.zeros(np.broadcast_shapes(x.shape, np.shape(y))), where=np.asarray(y) > 1e-12)
+        out = np.zeros(np.broadcast_shapes(x.shape, np.shape(y)))
+        np.divide(x, y, out=out, where=np.asarray(y) > 1e-12)
+        return out
 
     standardised = over(centred, std)
     if population:
@@ -77,7 +79,7 @@ def by_definition(asked: str, rewards: Floats, population: Sequence[tuple[float,
             "reinforce_plus_plus_baseline": float(centred.std()),
             "reinforce_plus_plus": float(rewards.std()),
         }
-    table = {
+    table: dict[str, Callable[[], Floats]] = {
         "grpo": lambda: standardised,
         "dapo": lambda: standardised,
         "grpo_sample": lambda: over(centred, rewards.std(axis=1, ddof=1, keepdims=True)),
@@ -99,20 +101,23 @@ def by_definition(asked: str, rewards: Floats, population: Sequence[tuple[float,
         "grpo_passk": lambda: _best_alone(rewards),
         "passk": lambda: _best_of(rewards, int(setting or 4)),
     }
-    return np.asarray(table[name](), dtype=float)
+    found: Floats = table[name]()
+    return found
 
 
 def _virtual(rewards: Floats) -> Floats:
     more = np.concatenate([rewards, np.ones((rewards.shape[0], 1))], axis=1)
     mean, std = more.mean(axis=1, keepdims=True), more.std(axis=1, ddof=1, keepdims=True)
-    return np.divide(rewards - mean, std, out=np.zeros_like(rewards), where=std > 1e-12)
+    out = np.zeros_like(rewards)
+    np.divide(rewards - mean, std, out=out, where=std > 1e-12)
+    return out
 
 
 def _best_alone(rewards: Floats) -> Floats:
     ordered = np.sort(rewards, axis=1)
     gap = (ordered[:, -1] - ordered[:, -2]) / np.maximum(rewards.std(axis=1, ddof=1), 1e-12)
     best = rewards.argmax(axis=1)
-    return np.eye(rewards.shape[1])[best] * gap[:, None]
+    return np.asarray(np.eye(rewards.shape[1])[best] * gap[:, None])
 
 
 def _best_of(rewards: Floats, kept: int) -> Floats:
@@ -127,11 +132,16 @@ def _best_of(rewards: Floats, kept: int) -> Floats:
 
 def law_of(rates: Sequence[Any], weights: Sequence[Any]) -> Any:
     def law(size: int) -> Floats:
-        return sum(
-            float(w) * binom.pmf(np.arange(size + 1), size, float(x)) for x, w in zip(rates, weights, strict=True)
-        )
+        pairs = zip(rates, weights, strict=True)
+        return np.asarray(sum(float(w) * binom.pmf(np.arange(size + 1), size, float(x)) for x, w in pairs))
 
     return law
+
+
+def mixture_moments(given_rate: Callable[[Any], Sequence[Any]]) -> list[Any]:
+    """Means over MIX of three moments of one rate."""
+    each = [given_rate(x) for x in MIX[0]]
+    return [sum(w * row[i] for w, row in zip(MIX[1], each, strict=True)) for i in range(3)]
 
 
 def twin(asked: str, g: int, mean: Any = None) -> Any:
@@ -250,7 +260,7 @@ def test_eq_100_the_library_on_a_mixture(asked: str, g: int) -> None:
     mean = eq.mixture_mean(lambda x: x, *MIX)
     pair = twin(asked, g, mean)
     moments = parse_estimator(asked).moments(law_of(*MIX), g)
-    exact = [eq.mixture_mean(lambda x, i=i: eq.pair_moments(pair, x, g)[i], *MIX) for i in range(3)]
+    exact = mixture_moments(lambda x: eq.pair_moments(pair, x, g))
     got = (moments.signal, moments.signal_square, moments.noise)
     assert got == pytest.approx([float(x) for x in exact], rel=1e-11)
     rates = np.array([float(x) for x in MIX[0]])
@@ -350,9 +360,7 @@ def test_eq_103_passk_means(g: int) -> None:
 def test_eq_102_slope_in_closed_form(kappa: int, rho: Any) -> None:
     g = 6
     mean = eq.mixture_mean(lambda x: x, *MIX)
-    signal, square, noise = (
-        eq.mixture_mean(lambda x, i=i: eq.flat_moments(1 - mean, -mean, x, g)[i], *MIX) for i in range(3)
-    )
+    signal, square, noise = mixture_moments(lambda x: eq.flat_moments(1 - mean, -mean, x, g))
     gap = eq.mixture_mean(lambda x: x * (1 - x) ** 2, *MIX) - mean * eq.mixture_mean(lambda x: x * (1 - x), *MIX)
     variance = square + kappa * noise - rho * signal**2
     slope = eq.batch_slope(*MIX, g, kappa, rho)
@@ -527,7 +535,7 @@ def test_eq_104_the_threshold_is_where_the_order_turns(prompts: list[tuple[float
         eq.mixture_mean(f, rates, np.array(weights) / sum(weights))
         for f in (lambda x: x * (1 - x), lambda x: (x * (1 - x)) ** 2)
     ]
-    assert threshold == pytest.approx(float(eq.sign_threshold_kappa(*exact, g)), rel=1e-6)
+    assert threshold == pytest.approx(float(eq.sign_threshold_kappa(exact[0], exact[1], g)), rel=1e-6)
     for factor, first in ((0.99, True), (1.01, False)):
         kappa = threshold * factor
         if threshold < 1e6:
@@ -721,7 +729,7 @@ def test_bad_use_is_refused() -> None:
         get_estimator("grpo").in_batch([5], 4)
     for bad in ([], [1.5], [math.nan], [[1, 2]]):
         with pytest.raises(DomainError, match="passes must be whole numbers"):
-            get_estimator("grpo").in_batch(bad, 4)  # type: ignore[arg-type]
+            get_estimator("grpo").in_batch(bad, 4)
     with pytest.raises(DomainError, match="group_size must be at least 2; got 1"):
         get_estimator("ngrpo").pair(1)
     with pytest.raises(DomainError, match="pass_rates must lie in"):

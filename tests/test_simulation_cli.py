@@ -36,7 +36,7 @@ def test_page_says_the_verdict_first_and_what_the_model_leaves_out(run: Run, pil
     page = " ".join(answer.out.split())
     for words in (
         "for all runs at once", "It is a model, not a language model", "kappa 10 (assumed)", "dr_grpo, G = 8",
-        "drawn: all-fail", "the run compared with", "One learning rate for all runs", "95% intervals", "3 seeds",
+        "drawn: all-fail", "against the first", "One learning rate for all runs", "95% intervals", "3 seeds",
     ):  # fmt: skip
         assert words in page
 

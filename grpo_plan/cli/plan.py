@@ -77,13 +77,15 @@ def plan(
     from grpo_plan.cli.plan_json import plan_document
     from grpo_plan.cli.plan_text import print_plan
     from grpo_plan.cli.plot import picture_target
+    from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
     refill = bool(costs.values.get("refill"))
-    trainer.rules(costs.values.get("gpus"), estimator, refill=refill)  # a wrong name is told before a long read
+    parse_estimator(estimator)  # a wrong name is told before a long read
+    trainer.rules(costs.values.get("gpus"), estimator, refill=refill)
     pilot = request.read()
     budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:

@@ -61,8 +61,8 @@ def simulate(
     kappa: Annotated[
         str, typer.Option(metavar="K|FILE", help="Score noise over contrast: assumed, or a probe's file.")
     ] = "10",
-    harmful: Annotated[float, typer.Option(help="Share of the noise that moves pass rates, in [0, 1].")] = 1.0,
-    damage: Annotated[float, typer.Option(help="How much drift in the other parameters lowers all logits.")] = 0.0,
+    harmful: Annotated[float, typer.Option(help="Share of the noise in shared parameters, in [0, 1].")] = 0.5,
+    damage: Annotated[float, typer.Option(help="How much drift in the other parameters lowers all logits.")] = 0.1,
     shared: Annotated[float, typer.Option(help="Share of a squared gradient in shared parameters.")] = 0.5,
     coherence: Annotated[float, typer.Option(help="Mean inner product of two prompts' shared directions.")] = 0.02,
     dimension: Annotated[int, count_option("Shared parameters.")] = 64,
@@ -90,7 +90,7 @@ def simulate(
     All runs use the same rollouts a step, the same prompts and the same random numbers; they are compared with the
     first. A difference whose interval holds 0 is "cannot tell".
 
-    Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8 --learning-rates 0.1,0.3,1,3
+    Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8 --learning-rates 0.3,1,3,10,30
     """
     from grpo_plan.cli.simulate_text import print_simulations, simulations_document
     from grpo_plan.simulation import SimulatedPolicy, SimulatedTraining, compare_simulations

@@ -11,6 +11,12 @@ from grpo_plan.simulation import CompetingRun, SeedMean, Simulation, SimulationC
 from grpo_plan.simulation.recorder import NAMES
 from grpo_plan.simulation.settings import Curriculum
 
+SHORT = {
+    Verdict.REFERENCE: "",
+    Verdict.HIGHER: "higher",
+    Verdict.LOWER: "lower",
+    Verdict.CANNOT_TELL: "cannot tell",
+}
 WHOSE = {"held_out": "held-out", "train": "training"}
 
 
@@ -85,21 +91,19 @@ def _table(found: SimulationComparison) -> list[Part]:
     first = found.runs[0]
     rows = []
     for run in found.runs:
-        gain = run.simulation.gain(found.measure)
         rows.append(
             [
                 short_name(run),
                 f"{run.learning_rate:g}",
                 plus_minus(run.final),
-                f"{gain.value:+.3f}" if gain.value is not None else "unknown",
                 signed(run.difference),
-                run.verdict.value,
+                SHORT[run.verdict],
             ]
         )
-    columns = ["run", "rate", "final pass rate", "gain", "against the first", ""]
+    columns = ["run", "rate", "final pass rate", "against the first", ""]
     return [
         Heading(f"Runs ({WHOSE[found.measure]} prompts, from {_start(first, found)}; +- is the standard error)"),
-        Grid(columns, rows, frozenset({1, 2, 3, 4})),
+        Grid(columns, rows, frozenset({1, 2, 3})),
     ]
 
 
@@ -157,7 +161,8 @@ def _rests_on(found: SimulationComparison, kappa_from: str) -> list[Part]:
         f"{plural(model.prompts, 'prompt')} drawn from the fit, {model.held_out:,} held out; "
         f"{training.rollouts_per_step:,} rollouts a step, {plural(training.steps, 'step')}, prompts drawn {drawn}; "
         f"optimiser {training.optimizer}; kappa {model.kappa:g} ({kappa_from}), coherence of gradients "
-        f"{model.gradient_coherence:g}, {percent(model.harmful)} of the noise in shared parameters."
+        f"{model.gradient_coherence:g}, {percent(model.harmful)} of the noise in shared parameters, "
+        f"damage {model.damage:g}."
     )
     parts: list[Part] = [Heading("What this rests on"), Bullet(made)]
     if found.tuning_seeds:
@@ -170,7 +175,9 @@ def _rests_on(found: SimulationComparison, kappa_from: str) -> list[Part]:
         )
     elif len(found.runs) > 1:
         parts.append(
-            Bullet("One learning rate for all runs. Each may have another best one: try --learning-rates 0.1,0.3,1,3.")
+            Bullet(
+                "One learning rate for all runs. Each may have another best one: try --learning-rates 0.3,1,3,10,30."
+            )
         )
     parts += [Bullet(note) for note in found.notes]
     parts += [Heading("What it is, and what it leaves out")]

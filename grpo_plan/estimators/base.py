@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
-from grpo_plan._validate import as_count, as_one_probability, as_positive, as_probability
+from grpo_plan._validate import as_count, as_float_array, as_one_probability, as_positive, as_probability
 from grpo_plan.errors import DomainError
+from grpo_plan.estimators.computed import COMPUTED, Computed
 from grpo_plan.estimators.moments import GroupMoments, Weights, centred_weights, flat_weights, general_weights
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,7 @@ Pair = Callable[[Floats, int, Parameters], tuple[Floats, Floats]]
 Scale = Callable[[Floats, int], float]
 NONE: Parameters = MappingProxyType({})
 WHOLE = ("k",)  # settings that are whole numbers of at least 1; the others are numbers of at least 0
+PLAIN = COMPUTED["reinforce"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Estimator:
             and G; no plan depends on it (theory.md, eq. 102). None: it divides by none.
         above: The setting that the group size must exceed, "" if there is none.
         changed: Names of the settings that were given.
+        computed: How any rewards become advantages; `grpo_plan.advantages` uses it.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Estimator:
     scale_of: Scale | None = None
     above: str = ""
     changed: tuple[str, ...] = ()
+    computed: Computed = PLAIN
 
     @property
     def label(self) -> str:
@@ -198,7 +202,7 @@ class Estimator:
         pull: Floats = (chances * (passed[1:] - failed[:-1])[counts]).sum(axis=1)
         return pull
 
-    def in_batch(self, passes: Floats, group_size: int) -> tuple[Floats, Floats]:
+    def in_batch(self, passes: ArrayLike, group_size: int) -> tuple[Floats, Floats]:
         """Advantages of a pass and of a fail in every group of a real batch, each shape (N,) (theory.md, eq. 102).
 
         What depends on the batch, its mean and standard deviation (population), is taken from these groups.
@@ -211,15 +215,15 @@ class Estimator:
         >>> [x.round(4).tolist() for x in get_estimator("reinforce_plus_plus").in_batch([0, 1, 2], 2)]
         [[0.0, 1.0, 1.0], [-1.0, -1.0, 0.0]]
         """
-        k = np.asarray(passes)
+        k = as_float_array(passes, "passes")
         if k.ndim != 1 or not k.size or not np.all((k >= 0) & (k <= group_size) & (k == np.floor(k))):
             raise DomainError(f"passes must be whole numbers from 0 to {group_size}, one for each group.")
-        k = k.astype(np.int64)
-        law = np.bincount(k, minlength=group_size + 1) / k.size
+        which = k.astype(np.int64)
+        law = np.bincount(which, minlength=group_size + 1) / k.size
         passed, failed = self.for_mean(float(k.mean()) / group_size).pair(group_size)
         scale = 1.0 if self.scale_of is None else self.scale_of(law, group_size)
         share = 1.0 / scale if scale > 0.0 else 0.0
-        return share * passed[k], share * failed[k]
+        return share * passed[which], share * failed[which]
 
     def moments(self, law: Callable[[int], Floats], group_size: int) -> GroupMoments:
         """Moments of the estimate of one group.

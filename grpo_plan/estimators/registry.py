@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.base import Estimator
+from grpo_plan.estimators.computed import COMPUTED
 from grpo_plan.estimators.pairs import (
     batch_normalised,
     best_of_group,
@@ -35,7 +37,7 @@ ARCSINE = "2 arcsin(sqrt(p)), averaged over prompts, as G grows"
 MEAN = "mean pass rate"
 
 ESTIMATORS: dict[str, Estimator] = {
-    e.name: e
+    e.name: replace(e, computed=COMPUTED[e.name])
     for e in (
         Estimator(
             name="grpo",

@@ -17,6 +17,7 @@ MAX_ITERATIONS = 300
 STARTS = 21
 SUM_WEIGHT = 10.0  # of the penalty that keeps the masses of the quadratic model near a sum of 1
 SMALLEST_MASS = 1e-300
+LEAST_START = 1e-15  # likelihood of a cell at the start
 LEAST_GAIN = 1e-19  # of the mean log-likelihood: less than its rounding, so that no step is made in earnest
 LEAST_KEPT = 1e-9  # share of its probability that a cell keeps in one step: none may vanish
 
@@ -43,9 +44,14 @@ class Masses:
 
 
 def even_start(mixing: Mixing) -> Masses:
-    """Equal masses on points spread over the grid."""
+    """Equal masses on points spread over the grid; where these leave a cell next to impossible, on its best point too.
+
+    With many rollouts of few prompts a cell's likelihood is narrow, and Newton steps from 1e-39 lead nowhere.
+    """
     m = mixing.passing.size
     points = np.unique(np.linspace(0, m - 1, STARTS).astype(np.intp))
+    if float(mixing.likelihood[:, points].sum(axis=1).min()) < LEAST_START:
+        points = np.union1d(points, mixing.likelihood.argmax(axis=1))
     return _state(mixing, np.zeros(m), points, np.full(points.size, 1.0 / points.size), math.inf)
 
 
@@ -80,57 +86,70 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
     points, masses = start.points, start.masses
     cells = likelihood[:, points] @ masses
     penalty = SUM_WEIGHT * (1.0 + tilt)
-    gap, full = math.inf, np.zeros(phi.size)
+    gap, full, tilted = math.inf, np.zeros(phi.size), tilt * phi
     for _ in range(MAX_ITERATIONS):
-        mean_phi = float(phi[points] @ masses)
-        level = 1.0 + tilt * mean_phi
-        slopes = (weights / cells) @ likelihood
+        level = 1.0
+        slopes = (weights / cells).dot(likelihood)
         if tilt:
-            slopes = slopes + tilt * phi
+            level += tilt * float(phi.take(points).dot(masses))
+            slopes += tilted
         slopes -= level
-        gap = float(slopes.max())
+        gap = float(slopes[slopes.argmax()])
         if gap <= tolerance:
             break
-        rising = (_peaks(slopes) & (slopes > 0.0)).nonzero()[0]
+        rising = _rising_peaks(slopes)
         full[points] = masses
         full[rising] += SMALLEST_MASS
         wider = full.nonzero()[0]
         full[rising] -= SMALLEST_MASS
-        now = full[wider]
+        now = full.take(wider)
         full[wider] = 0.0
-        block = likelihood[:, wider]
+        block = likelihood.take(wider, 1)
         scaled = block * (root / cells)[:, None]
-        hessian = scaled.T @ scaled + penalty
-        hessian.flat[:: wider.size + 1] += 1e-11 * float(hessian.trace()) / wider.size
-        linear = 2.0 * (root @ scaled) + (tilt * phi[wider] - level) + penalty
+        hessian = scaled.T.dot(scaled)
+        hessian += penalty
+        diagonal = hessian.reshape(-1)[:: wider.size + 1]
+        diagonal += 1e-11 * float(diagonal.sum()) / wider.size
+        linear = 2.0 * root.dot(scaled) + (penalty - level)
+        if tilt:
+            linear += tilt * phi.take(wider)
         goal = nonnegative_minimum(hessian, linear, now)
         total = float(goal.sum())
         direction = goal / total - now if total > 0.0 else -now
-        slope = float(slopes[wider] @ direction)
+        ahead = slopes.take(wider)
+        slope = float(ahead.dot(direction))
         if total <= 0.0 or slope <= 0.0:  # towards the single best point instead
             direction = -now
-            direction[int(np.argmax(slopes[wider]))] += 1.0
-            slope = float(slopes[wider] @ direction)
-        step = _line_search(weights, cells, block @ direction, tilt * float(phi[wider] @ direction), slope)
+            direction[int(ahead.argmax())] += 1.0
+            slope = float(ahead.dot(direction))
+        gain = float(tilted.take(wider).dot(direction)) if tilt else 0.0
+        step = _line_search(weights, cells, block.dot(direction), gain, slope)
         if step * slope <= LEAST_GAIN:
             break
         moved = now + step * direction
         keep = moved > SMALLEST_MASS
-        points, masses = wider[keep], moved[keep] / float(moved[keep].sum())
-        cells = block[:, keep] @ masses
+        if keep.all():
+            points, masses = wider, moved
+        else:
+            kept = keep.nonzero()[0]
+            points, masses, block = wider.take(kept), moved.take(kept), block.take(kept, 1)
+        masses = masses / float(masses.sum())
+        cells = block.dot(masses)
     else:  # the certificate of the last step, not of the one before
         slopes = (weights / cells) @ likelihood + tilt * phi
         gap = float(slopes.max()) - 1.0 - tilt * float(phi[points] @ masses)
     return _state(mixing, phi, points, masses, gap)
 
 
-def _peaks(slopes: Floats) -> NDArray[np.bool_]:
-    """Local maxima, ends included."""
+def _rising_peaks(slopes: Floats) -> Indices:
+    """Local maxima above 0, ends included."""
+    peaks = slopes > 0.0
+    if not peaks.any():
+        return peaks.nonzero()[0]
     rising = slopes[1:] > slopes[:-1]
-    peaks = np.ones(slopes.size, dtype=bool)
-    peaks[1:] = rising
+    peaks[1:] &= rising
     peaks[:-1] &= ~rising
-    return peaks
+    return peaks.nonzero()[0]
 
 
 def _line_search(weights: Floats, cells: Floats, change: Floats, gain: float, slope: float) -> float:
@@ -138,8 +157,8 @@ def _line_search(weights: Floats, cells: Floats, change: Floats, gain: float, sl
     ratio, step = change / cells, 1.0
     for _ in range(50):
         shifted = step * ratio
-        if float(shifted.min()) > LEAST_KEPT - 1.0:
-            rise = float(weights @ np.log1p(shifted)) + step * gain
+        if float(shifted[shifted.argmin()]) > LEAST_KEPT - 1.0:
+            rise = float(weights.dot(np.log1p(shifted))) + step * gain
             if rise >= step * slope / 3.0:
                 return step
         step /= 2.0

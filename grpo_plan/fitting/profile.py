@@ -46,6 +46,7 @@ class ProfileLikelihood:
 
     mixing: Mixing = field(repr=False)
     best: Masses = field(repr=False)
+    _known: dict[tuple[bytes, float, float], Bound] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, mixing: Mixing) -> ProfileLikelihood:
@@ -76,8 +77,14 @@ class ProfileLikelihood:
             threshold: Of ``2 (max log-likelihood - log-likelihood)``, above 0.
             accuracy: Of the bound, in units of the range of ``phi``.
         """
-        least, most = float(phi.min()), float(phi.max())
         threshold = max(threshold, LEAST_THRESHOLD)
+        key = phi.tobytes(), threshold, accuracy
+        if key not in self._known:
+            self._known[key] = self._upper(phi, threshold, accuracy)
+        return self._known[key]
+
+    def _upper(self, phi: Floats, threshold: float, accuracy: float) -> Bound:
+        least, most = float(phi.min()), float(phi.max())
         if self.mean(phi) >= most or most - least <= 1e-9 * (abs(most) + abs(least)):
             return Bound(value=most, state=self.best, tilt=0.0)
         unit = (phi - least) / (most - least)

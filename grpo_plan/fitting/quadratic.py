@@ -23,36 +23,39 @@ def nonnegative_minimum(hessian: Floats, linear: Floats, start: Floats) -> Float
     [1.0, 0.0]
     """
     size = linear.size
-    x, free, rows = start.copy(), np.ones(size, dtype=bool), np.arange(size)
     tolerance = 1e-12 * (1.0 + float(np.abs(linear).max()))
+    rows, inside = np.arange(size), start
+    part = np.asarray(np.linalg.solve(hessian, linear), dtype=np.float64)
     for _ in range(3 * size + 3):
-        while True:
-            if rows.size == size:
-                trial = np.asarray(np.linalg.solve(hessian, linear), dtype=np.float64)
+        while rows.size and part[part.argmin()] <= 0.0:  # ``inside`` walks towards ``part``, the free variables' best
+            low = (part <= 0.0).nonzero()[0]
+            now = inside.take(low)
+            kept = np.ones(rows.size, dtype=bool)
+            if now[now.argmin()] <= 0.0:
+                kept[low[now <= 0.0]] = False
             else:
-                trial = np.zeros(size)
-                if rows.size:
-                    trial[rows] = np.linalg.solve(hessian.take(rows, 0).take(rows, 1), linear[rows])
-            blocked = (free & (trial <= 0.0)).nonzero()[0]
-            if not blocked.size:
-                break
-            now = x[blocked]
-            stuck = blocked[now <= 0.0]
-            if not stuck.size:
-                ratios = now / (now - trial[blocked])
+                ratios = now / (now - part.take(low))
                 first = int(ratios.argmin())
-                x = np.maximum(x + float(ratios[first]) * (trial - x), 0.0)
-                x[blocked[first]] = 0.0
-                stuck = blocked[x[blocked] <= 1e-15]
-                x[stuck] = 0.0
-            free[stuck] = False
-            rows = free.nonzero()[0]
-        x = trial
-        slope = linear - hessian @ x
+                inside = np.maximum(inside + ratios[first] * (part - inside), 0.0)
+                inside[low[first]] = 0.0
+                kept[low[inside.take(low) <= 1e-15]] = False
+            rows, inside = rows[kept], inside[kept]
+            part = _best_of(hessian, linear, rows)
+        if rows.size == size:
+            return part
+        x = np.zeros(size)
+        x[rows] = part
+        slope = linear - hessian.dot(x)
         slope[rows] = -np.inf
         best = int(slope.argmax())
         if slope[best] <= tolerance:
             break
-        free[best] = True
-        rows = free.nonzero()[0]
+        rows = np.sort(np.append(rows, best))
+        inside = x.take(rows)
+        part = _best_of(hessian, linear, rows)
     return x
+
+
+def _best_of(hessian: Floats, linear: Floats, rows: NDArray[np.intp]) -> Floats:
+    """Unconstrained minimiser over some of the variables, the others 0."""
+    return np.asarray(np.linalg.solve(hessian.take(rows, 0).take(rows, 1), linear.take(rows)), dtype=np.float64)

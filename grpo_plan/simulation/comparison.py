@@ -26,7 +26,7 @@ LEFT_OUT = (
     "Left out: response lengths, exploration of new answers, reward hacking, staleness and clipping of ratios, and any "
     "link between how hard prompts are and how much they share.",
     "Noise moves logits both ways alike, which by itself raises the mean pass rate of hard prompts and lowers that of "
-    "easy ones. A damage above 0 makes all drift cost.",
+    "easy ones. The rest of the noise lowers all logits, the more the larger damage is.",
     "kappa, the shared share, the coherence and what noise harms are assumed, not fitted: rewards do not show them. "
     "Measure kappa with a probe, and look at several values.",
     "Its size of a step is not that of your trainer: compare estimators at the best rate of each, not rates.",

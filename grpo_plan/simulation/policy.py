@@ -77,9 +77,13 @@ def moved(
     if own:
         private = parameters.private if rows is None else parameters.private[rows]
         value += np.sqrt(1.0 - model.shared) * private
-    if model.damage:
-        value -= 0.5 * model.damage * float(parameters.nuisance @ parameters.nuisance)
+    value -= drift_cost(parameters, model)
     return value
+
+
+def drift_cost(parameters: Parameters, model: SimulatedPolicy) -> float:
+    """What drift in the nuisance parameters takes off every logit (theory.md, eq. 124)."""
+    return 0.5 * model.damage * float(parameters.nuisance @ parameters.nuisance)
 
 
 def weighted_gradient(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from grpo_plan.groups import all_fail_probability, dead_probability, pass_at
 from grpo_plan.simulation.moments import step_moments
 from grpo_plan.simulation.pairs import Pairs
-from grpo_plan.simulation.policy import Parameters, moved, sigmoid
+from grpo_plan.simulation.policy import Parameters, drift_cost, moved, sigmoid
 from grpo_plan.simulation.prompts import PromptSet
 from grpo_plan.simulation.settings import SimulatedPolicy, SimulatedTraining
 from grpo_plan.simulation.step import Drawn
@@ -16,8 +16,8 @@ from grpo_plan.simulation.step import Drawn
 Floats = NDArray[np.float64]
 UNKNOWN = float("nan")
 EXACT = (
-    "train", "held_out", "train_logit", "held_out_logit", "kl", "mean_failure", "turned", "turned_back", "dead_now",
-    "noise_to_signal", "direction",
+    "train", "held_out", "train_logit", "held_out_logit", "drift_cost", "kl", "mean_failure", "turned", "turned_back",
+    "dead_now", "noise_to_signal", "direction",
 )  # fmt: skip
 SINCE_LAST = ("dead", "all_fail", "all_pass", "mixed", "dead_expected", "gradient_norm", "cosine")
 TOTALS = (
@@ -108,12 +108,14 @@ class Recorder:
         self.held_out_pass_at.append(np.array([float(pass_at(held, k).mean()) for k in self._ks]))
         table = self._pairs.table(g, float(p.mean()))
         moments = step_moments(self._train, parameters, self._model, p, q, table, n)
+        cost = drift_cost(parameters, self._model)
         ratio, direction = moments.noise_to_signal, moments.direction
         return [
             float(p.mean()),
             float(held.mean()),
-            float(change.mean()),
-            float(away.mean()),
+            float(change.mean()) + cost,
+            float(away.mean()) + cost,
+            cost,
             float(divergence(self._train.start, change).mean()),
             float(all_fail_probability(p, g).mean()),
             float((self._first_fail**g * p**g).mean()),

@@ -79,9 +79,10 @@ class Simulation:
         held_out: Mean pass rate of the held-out prompts.
         train_pass_at: Exact mean pass@k, shape (seeds, records, len(pass_at)).
         held_out_pass_at: The same of the held-out prompts.
-        train_logit: Mean change of the logit since the start.
+        train_logit: Mean change of the logit since the start, what drift costs left out.
         held_out_logit: The same of the held-out prompts. Noise alone moves a mean pass rate, for the pass rate is not
-            linear in the logit; the mean logit it leaves where it was.
+            linear in the logit; this mean it leaves where it was.
+        drift_cost: What drift in the nuisance parameters has taken off every logit.
         kl: Mean KL divergence from the start of the pass or fail of a rollout.
         mean_failure: Mean of (1 - p)**G: the expected share of all-fail groups.
         turned: Chance that a group of the starting policy is all-fail and one of the present policy all-pass.
@@ -119,6 +120,7 @@ class Simulation:
     held_out_pass_at: Floats = field(repr=False)
     train_logit: Floats = field(repr=False)
     held_out_logit: Floats = field(repr=False)
+    drift_cost: Floats = field(repr=False)
     kl: Floats = field(repr=False)
     mean_failure: Floats = field(repr=False)
     turned: Floats = field(repr=False)

@@ -15,20 +15,11 @@ Floats = NDArray[np.float64]
 MOST_ROLLOUTS = 512  # of a group: laws of k are held for every prompt
 MOST_STEP_ROLLOUTS = 10**6
 MOST_PROMPTS = 10**6
+MOST_KAPPA, MOST_RATE = 1e12, 1e6
 MOST_PARAMETERS = 10**8  # features of all prompts
 OPTIMIZERS = ("sgd", "adam", "adam-norm")
 SAMPLINGS = ("uniform", "epochs")
 TRACKINGS = ("current", "tracked")
-
-
-def as_finite(value: object, name: str) -> float:
-    """One finite number of either sign."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise DomainError(f"{name} must be a number; got {str(value)[:40]!r}.")
-    number = float(value)
-    if not np.isfinite(number):
-        raise DomainError(f"{name} must be finite; got {number:g}.")
-    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +39,7 @@ class SimulatedPolicy:
         harmful: Share of the squared score noise that lies in the shared parameters; the rest is in parameters that
             move no pass rate.
         damage: How much drift in the nuisance parameters lowers every logit: ``damage / 2`` times its squared length.
+            At 0 only noise in the shared parameters makes a learning rate too high; above 0 it ruins the policy.
         end_logit: Logit given to prompts that never (minus) or always (plus) pass; None leaves them as they are.
 
     Raises:
@@ -63,8 +55,8 @@ class SimulatedPolicy:
     coherence: float = 0.02
     dimension: int = 64
     kappa: float = 10.0
-    harmful: float = 1.0
-    damage: float = 0.0
+    harmful: float = 0.5
+    damage: float = 0.1
     end_logit: float | None = None
 
     def __post_init__(self) -> None:
@@ -74,10 +66,8 @@ class SimulatedPolicy:
         _set(self, "dimension", as_count(self.dimension, "dimension", minimum=2, maximum=10**5))
         for name in ("shared", "coherence", "harmful"):
             _set(self, name, as_one_probability(getattr(self, name), name))
-        for name in ("kappa", "damage"):
-            _set(self, name, as_positive(getattr(self, name), name, allow_zero=True))
-        if self.kappa > 1e12:
-            raise DomainError(f"kappa must be at most 1e+12; got {self.kappa:g}.")
+        for name, most in (("kappa", MOST_KAPPA), ("damage", MOST_RATE)):
+            _set(self, name, _as_bounded(getattr(self, name), name, most))
         if self.end_logit is not None:
             _set(self, "end_logit", as_positive(self.end_logit, "end_logit"))
         if (self.prompts + self.held_out) * self.dimension > MOST_PARAMETERS:
@@ -180,7 +170,7 @@ class SimulatedTraining:
             _set(self, name, as_count(getattr(self, name), name, maximum=most))
         _set(self, "warmup_steps", as_count(self.warmup_steps, "warmup_steps", minimum=0))
         for name in ("learning_rate", "kl_coefficient"):
-            _set(self, name, as_positive(getattr(self, name), name, allow_zero=True))
+            _set(self, name, _as_bounded(getattr(self, name), name, MOST_RATE))
         if self.max_gradient_norm is not None:
             _set(self, "max_gradient_norm", as_positive(self.max_gradient_norm, "max_gradient_norm"))
         if self.budget_rollouts is not None:
@@ -230,6 +220,13 @@ def _as_schedule(value: object) -> int | tuple[tuple[int, int], ...]:
     if not starts or starts[0] != 0 or starts != sorted(set(starts)):
         raise DomainError(f"A schedule needs rising first steps, the first of them 0; got {starts}.")
     return tuple(pairs)
+
+
+def _as_bounded(value: object, name: str, most: float) -> float:
+    number = as_positive(value, name, allow_zero=True)
+    if number > most:
+        raise DomainError(f"{name} must be at most {most:g}; got {number:g}.")
+    return number
 
 
 def _set(record: object, name: str, value: object) -> None:

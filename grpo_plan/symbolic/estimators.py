@@ -138,9 +138,11 @@ def flat_moments(passed: Any, failed: Any, pass_rate: Any, group_size: Any) -> t
 def batch_slope(rates: Sequence[Any], weights: Sequence[Any], group_size: Any, kappa: Any, coherence: Any = 0) -> Expr:
     """Derivative of ``log(E[t]**2 / V)`` in the batch mean that is subtracted, F fixed (theory.md, eq. 102)."""
     m = sp.Symbol("m", positive=True)
-    signal, square, noise = (
-        mixture_mean(lambda p, i=i: flat_moments(1 - m, -m, p, group_size)[i], rates, weights) for i in range(3)
-    )
+
+    def mean_of(part: int) -> Expr:
+        return mixture_mean(lambda p: flat_moments(1 - m, -m, p, group_size)[part], rates, weights)
+
+    signal, square, noise = (mean_of(part) for part in range(3))
     worth = sp.log(signal**2 / (square + exact(kappa) * noise - exact(coherence) * signal**2))
     mean = mixture_mean(lambda p: p, rates, weights)
     return sp.simplify(sp.diff(worth, m).subs(m, mean))
