@@ -25,7 +25,7 @@ KEYS = (
 NUMBERS = (
     "rate", "inside", "rates_tried", "seeds", "start", "gain", "gain_se", "final", "final_se", "difference", "low",
     "high", "nsr", "threshold", "dead", "failure_start", "failure", "turned", "turned_back", "logit", "logit_low",
-    "logit_high", "trained_share", "by_seed",
+    "logit_high", "trained_share", "shuffled", "by_seed",
 )  # fmt: skip
 Row = dict[str, str]
 SETS = ("hard", "mixed", "example", "middling")
@@ -38,6 +38,12 @@ TESTBED_STEPS, TESTBED_KAPPA = 150, 1.42
 PUBLISHED_STEPS = 200
 CONTROL_SEEDS = 16
 OTHERS = ("grpo", "maxrl", "f_grpo", "ngrpo")
+ONLY = {
+    "turning": ("failure_start", "failure", "turned", "turned_back"),
+    "control": ("logit", "logit_low", "logit_high"),
+    "choice": ("trained_share", "dead"),
+}  # numbers that one part alone is asked for
+WALKS = ("map", "sizes")  # parts in which noise that harms nothing is also looked at alone, with shuffled rewards
 START = {"sgd": 8.0, "adam-norm": 0.5}
 
 
@@ -76,6 +82,9 @@ def row_of(
         "turned_back": simulation.at("turned_back").value, "logit": logit.value, "logit_low": logit.low,
         "logit_high": logit.high, "trained_share": trained / generated, **more,
     }  # fmt: skip
+    if (cell.noise == "spreads" or cell.kappa == 0.0) and cell.study in WALKS and rate_is != "common 1":
+        walk = like(cell, shuffled=True).simulate(simulation.training.learning_rate)
+        numbers["shuffled"] = mean_of(gains(walk, measure)).value
     if reference is not None:
         difference = mean_of(values - reference, comparisons)
         numbers |= {"difference": difference.value, "low": difference.low, "high": difference.high}
@@ -85,6 +94,9 @@ def row_of(
         "how": cell.how, "damage": short(simulation.model.damage), "estimator": cell.estimator, "rate_is": rate_is,
     }  # fmt: skip
     row = {k: str(v) for k, v in keys.items()} | {name: short(numbers.get(name)) for name in NUMBERS}
+    for study, names in ONLY.items():
+        if study != cell.study:
+            row |= dict.fromkeys(names, "")
     if cell.study == "sizes":
         row["by_seed"] = " ".join(short(float(value)) for value in values)
     return row

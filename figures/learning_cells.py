@@ -145,7 +145,7 @@ def sweep(cell: Cell, start: float, measure: str) -> Swept:
     def look(rate: float, *, check: bool = False) -> None:
         old = found.get(rate, np.zeros(0))
         wanted = TUNING_SEEDS + (CHECKING_SEEDS if check else 0) - old.size
-        if 0 < wanted and rate <= HIGHEST_RATE and (check or len(found) < MOST_RATES):
+        if wanted > 0 and rate <= HIGHEST_RATE and (check or len(found) < MOST_RATES):
             run = cell.simulate(rate, seeds=wanted, first=FIRST_TUNING_SEED + old.size)
             found[rate] = np.append(old, gains(run, measure))
 
@@ -156,9 +156,11 @@ def sweep(cell: Cell, start: float, measure: str) -> Swept:
         look(start * factor)
     while True:
         best, low, high = best_of(scores(found)), min(found), max(found)
-        if low < best < high or len(found) >= MOST_RATES:
+        count = len(found)
+        if not low < best < high:
+            look(low / COARSE if best == low else high * COARSE)
+        if len(found) == count:
             break
-        look(low / COARSE if best == low else high * COARSE)
     look(best / FINER)
     look(best * FINER)
     best = best_of(scores(found))

@@ -13,8 +13,14 @@ from figures.learning_cells import Floats, law_of, mean_of
 from grpo_plan.simulation.result import SeedMean
 
 LITTLE = 0.002  # mean gain over a run below which nothing was learned
+MOSTLY = 0.5  # share of a gain that shuffled rewards give too, from which it is noise alone
 NAMES = {"hard": "hard", "mixed": "two humps", "example": "the example", "middling": "middling"}
-MEAN, SIGN, TELL, NONE = "mean-centred", "sign", "cannot tell", "neither learns"
+MEAN, SIGN, TELL, NONE, WALK = "mean-centred", "sign", "cannot tell", "neither learns", "noise alone"
+
+
+def walks(row: Row) -> bool:
+    """Whether shuffled rewards would have given at least half of the gain."""
+    return bool(row["shuffled"]) and float(row["shuffled"]) >= MOSTLY * float(row["gain"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,8 @@ class Duel:
         """Who learned more."""
         if max(float(self.mean["gain"]), float(self.sign["gain"])) < LITTLE:
             return NONE
+        if walks(self.mean) or walks(self.sign):
+            return WALK
         if float(self.sign["low"]) > 0.0:
             return SIGN
         return MEAN if float(self.sign["high"]) < 0.0 else TELL
@@ -42,8 +50,8 @@ class Duel:
     def cell(self) -> str:
         """The difference in points, bold if sure, with its limits."""
         verdict = self.verdict
-        if verdict == NONE:
-            return "·"
+        if verdict in (NONE, WALK):
+            return "·" if verdict == NONE else "(noise)"
         value, low, high = (points(self.sign[name]) for name in ("difference", "low", "high"))
         return f"{f'**{value}**' if verdict in (SIGN, MEAN) else value} ({low}, {high})"
 
@@ -118,7 +126,8 @@ def summary_table(rows: list[Row]) -> list[str]:
         cells = []
         for kappa in KAPPAS:
             here = [d for d in best if d.sign["rates"] == rates and float(d.sign["kappa"]) == kappa]
-            counts = [count(here, verdict) for verdict in (SIGN, MEAN, TELL, NONE)]
+            counts = [count(here, verdict) for verdict in (SIGN, MEAN, TELL)]
+            counts.append(len(here) - sum(counts))
             cells.append(" / ".join(map(str, counts)))
         edge = "every" if threshold == float("inf") else f"below {threshold:.2f}"
         lines.append([f"{NAMES[rates]}: mean {mean:.2f}, E[pq] {pq:.3f}", edge, *cells])
@@ -144,14 +153,19 @@ def agreement_table(rows: list[Row]) -> list[str]:
             found = duels(rows, study="map", rate_is=rate_is, **where)
             if not found:
                 continue
+            if rate_is == "common 1":  # the mean-centred run is that at its best rate
+                noise = {
+                    _place(d.mean)[:-1] for d in duels(rows, study="map", rate_is="best", **where) if walks(d.mean)
+                }
+                found = [d for d in found if _place(d.mean)[:-1] not in noise]
             right, decided = agreement(found)
             wrong = [d for d in found if d.verdict in (SIGN, MEAN) and d.verdict != d.predicted]
             for_sign = sum(d.predicted == SIGN for d in wrong)
             said = f"{for_sign} / {len(wrong) - for_sign}"
-            rest = f"{count(found, TELL)} / {count(found, NONE)}"
+            rest = f"{count(found, TELL)} / {count(found, NONE)} / {count(found, WALK)}"
             lines.append([name, words, f"{right} of {decided}", said, rest])
     header = ["conditions", "learning rate", "as predicted", "wrong: predicted sign / mean-centred"]
-    return table([*header, "cannot tell / neither learns"], lines)
+    return table([*header, "cannot tell / neither learns / noise alone"], lines)
 
 
 PLACES: dict[str, dict[str, object]] = {

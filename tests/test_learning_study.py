@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from figures import learning, learning_page, learning_plan
 from figures.learning import NUMBERS, PUBLISHED_STEPS, STUDIES, TESTBED_STEPS, Row, row_of, rows_of
-from figures.learning_cells import NOISE, STEPS, Cell, gains, mean_of, sweep
-from figures.learning_tables import MEAN, SIGN, agreement, count, duels, one, selected, sizes_of
-from grpo_plan.estimators import sign_threshold_kappa
+from figures.learning_cells import NOISE, STEPS, Cell, Floats, like, sweep
+from figures.learning_tables import (
+    LITTLE,
+    MEAN,
+    SIGN,
+    TELL,
+    agreement,
+    count,
+    duels,
+    one,
+    selected,
+    sizes_of,
+    walks,
+)
+from grpo_plan.simulation.result import seed_mean
 
 ROWS = rows_of()
 PLANS = rows_of(learning_plan.PATH)
-LEARNED = 0.002
 # A few rows of several parts: kept small, for they are simulated anew in every run of the tests.
 SMOKE = (
     {"study": "map", "rates": "hard", "kappa": "1", "prompts": "4", "optimizer": "sgd", "rate_is": "best"},
@@ -22,7 +35,7 @@ SMOKE = (
     {"study": "choice", "rates": "hard", "kappa": "10", "how": "refill"},
     {"study": "choice", "rates": "hard", "kappa": "10", "how": "band"},
 )
-SAME = ("start", "gain", "gain_se", "final", "final_se", "nsr", "dead", "failure", "turned", "logit", "trained_share")
+SAME = ("start", "gain", "gain_se", "final", "final_se", "nsr", "dead", "trained_share", "shuffled")
 
 
 def cell_of(row: Row) -> Cell:
@@ -46,7 +59,7 @@ def test_rows_measured_anew_are_those_of_the_table(wanted: dict[str, str]) -> No
         measure = "average" if row["study"] in ("map", "sizes") else "final"
         found = row_of(cell, cell.simulate(float(row["rate"])), rate_is=row["rate_is"], measure=measure)
         for name in SAME:
-            assert float(found[name]) == pytest.approx(float(row[name]), rel=1e-4, abs=1e-9), (row, name)
+            assert found[name] == row[name] or float(found[name]) == pytest.approx(float(row[name]), rel=1e-4), name
 
 
 def test_a_sweep_made_anew_finds_the_rate_of_the_table() -> None:
@@ -68,13 +81,14 @@ def test_every_part_is_there_and_every_number_finite() -> None:
     for row in ROWS:
         values = [float(row[name]) for name in NUMBERS if row[name] and name not in ("threshold", "by_seed")]
         assert np.isfinite(values).all(), row
-        assert row["gain"] and row["gain_se"], row
+        assert row["gain"], row
+        assert row["gain_se"], row
 
 
 def test_best_rates_lie_inside_their_sweeps() -> None:
     best = [row for row in ROWS if row["rate_is"] == "best"]
     assert all(int(row["rates_tried"]) >= 4 for row in best)
-    assert all(row["inside"] == "1" for row in best if float(row["gain"]) >= LEARNED)
+    assert all(row["inside"] == "1" for row in best if float(row["gain"]) >= LITTLE and not walks(row))
 
 
 def test_shuffled_rewards_teach_nothing() -> None:
@@ -85,16 +99,66 @@ def test_shuffled_rewards_teach_nothing() -> None:
 
 @pytest.mark.parametrize("estimator", ["rloo", "sign"])
 def test_the_control_has_teeth(estimator: str) -> None:
-    """Fresh seeds; the limits of shuffled rewards leave 0 out in 1 of 1,000 runs, those of true ones do not hold 0."""
+    """Fresh seeds; limits at .999: those of shuffled rewards hold 0, those of true ones do not."""
     cell = Cell(study="control", rates="mixed", kappa=1.0, prompts=32, noise="spreads", estimator=estimator)
-    limits = {}
-    for shuffled in (True, False):
-        run = Cell(**{**_fields(cell), "shuffled": shuffled}).simulate(0.25, first=5000)
-        limits[shuffled] = mean_of(run.held_out_logit[:, -1], comparisons=50)
-    assert limits[True].low is not None
-    assert limits[True].low <= 0.0 <= (limits[True].high or 0.0)
-    assert (limits[False].low or 0.0) > 0.0
+    true, none = (c.simulate(0.25, first=5000).held_out_logit[:, -1] for c in (cell, like(cell, shuffled=True)))
+    assert abs(none.mean()) < _reach(none)
+    assert true.mean() > _reach(true)
 
 
-def _fields(cell: Cell) -> dict[str, object]:
-    return {name: getattr(cell, name) for name in Cell.__slots__}
+def _reach(values: Floats) -> float:
+    limits = seed_mean(values, 0.999)
+    assert limits.high is not None
+    assert limits.value is not None
+    return limits.high - limits.value
+
+
+def test_the_rule_holds_in_the_tables() -> None:
+    """What the first screen tells a reader to do."""
+    best = duels(ROWS, study="map", rate_is="best")
+    uneven = [d for d in best if d.sign["rates"] != "middling"]
+    above = [d for d in uneven if d.predicted == MEAN]
+    none = [d for d in uneven if d.sign["kappa"] == "0"]
+    even = [d for d in duels(ROWS, study="map", rate_is="common 0.125") if d.sign["rates"] == "middling"]
+    assert count(above, SIGN) == 0
+    assert count(above, MEAN) >= 0.8 * (count(above, MEAN) + count(above, TELL))
+    assert count(none, MEAN) == 0
+    assert count(none, SIGN) >= 0.5 * len(none)
+    assert count(even, SIGN) >= 0.8 * (count(even, SIGN) + count(even, MEAN))
+    for rate_is, least in (("common 0.125", 0.9), ("best", 0.75)):
+        right, decided = agreement(duels(ROWS, study="map", rate_is=rate_is))
+        assert right >= least * decided
+
+
+def test_the_testbed_is_reproduced_in_direction_and_size() -> None:
+    """Measured: mean-centred .158 to .192, sign .038 at its best rate and at most .0075 at that of mean-centred."""
+    found = duels(ROWS, study="testbed", rate_is="best")
+    assert count(found, MEAN) == len(found)
+    near = next(d for d in found if d.sign["damage"] == "3")
+    assert 0.10 < float(near.mean["final"]) < 0.30
+    assert 0.025 < float(near.sign["final"]) < 0.06
+
+
+def test_the_planner_is_close() -> None:
+    """At one small rate the pick of the planner is no more than a tenth worse than the best of the sweep."""
+    for plan in PLANS:
+        for noise in ("costs", "spreads"):
+            lost = sizes_of(ROWS, plan["kappa"], noise, "common 0.125").lost(int(plan["pick"])).value
+            assert lost is not None
+            assert lost < 0.1
+
+
+def test_refill_gains_nothing_and_a_band_loses_nothing() -> None:
+    for row in selected(ROWS, study="choice"):
+        assert row["how"] != "refill" or float(row["high"]) < 0.0
+        assert row["how"] != "band" or float(row["high"]) > 0.0
+
+
+def test_pictures_are_those_of_the_tables(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", exc_type=ImportError)
+    from figures import learning_plot
+
+    learning_plot.draw_map(ROWS, tmp_path / "map.svg")
+    learning_plot.draw_sizes(ROWS, PLANS, tmp_path / "sizes.svg")
+    assert (tmp_path / "map.svg").stat().st_size > 10_000
+    assert (tmp_path / "sizes.svg").stat().st_size > 10_000
