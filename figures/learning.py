@@ -1,7 +1,8 @@
 """The study of simulated learning: when which estimator, group size and choice of prompts learns more.
 
 Run ``python -m figures.learning`` to measure everything anew and write ``learning.csv`` beside this file, or
-``python -m figures.learning map control`` for some parts; then ``python -m figures.learning_page`` for the page.
+``python -m figures.learning map control`` for some parts; then ``python -m figures.learning_page`` for the page and
+``python -m figures.learning_plot`` for the pictures. All parts take about a quarter of an hour of one core.
 Random numbers come from the seeds stated in `figures.learning_cells`.
 """
 

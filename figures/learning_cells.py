@@ -156,18 +156,25 @@ def sweep(cell: Cell, start: float, measure: str) -> Swept:
         look(start * factor)
     while True:
         best, low, high = best_of(scores(found)), min(found), max(found)
+        nothing = scores([best])[best] <= 0.0  # where all rates ruin the run, lower ones may not
         count = len(found)
-        if not low < best < high:
-            look(low / COARSE if best == low else high * COARSE)
+        if nothing or not low < best < high:
+            look(low / COARSE if nothing or best == low else high * COARSE)
         if len(found) == count:
             break
     look(best / FINER)
     look(best * FINER)
     best = best_of(scores(found))
-    last = (best, best / FINEST, best / FINER)
+    last = [best, best / FINEST, best / FINER]
     for rate in last:
         look(rate, check=True)
-    best = best_of(scores(last))
+    while True:
+        best = best_of(scores(last))
+        beyond = best / FINER if best == min(found) else best * FINER
+        if min(found) < best < max(found) or len(last) >= MOST_RATES or beyond > HIGHEST_RATE:
+            break
+        look(beyond, check=True)
+        last.append(beyond)
     return Swept(rate=best, tried=scores(found), inside=min(found) < best < max(found) and len(found) >= LEAST_RATES)
 
 

@@ -132,10 +132,11 @@ def _map(rows: list[Row]) -> list[str]:
     lines = [
         "## 1. Sign against mean-centred, G = 4",
         "",
-        "![Left, one small learning rate for both: the lead of sign falls with kappa and crosses 0 near the threshold of each set of prompts. "
-        "Right, each at its best rate](../figures/learning.svg)",
+        "![Lead of sign over kappa for four sets of prompts. Left, one small learning rate for both: it crosses 0 near the threshold of each set. Right, "
+        "each at its best rate: surely ahead only for middling prompts, and for two humps at kappa 0.05](../figures/learning.svg)",
         "",
-        "Lead of sign where noise spreads, 128 prompts a step, coherence .01, Adam. Ticks above: the threshold of eq. 104.",
+        "128 prompts a step, coherence .01, Adam. Ticks above: the threshold of eq. 104 (none for middling prompts: sign at every kappa). Points where neither "
+        "learns, or noise alone, are left out.",
         "",
         "Does the threshold say who is ahead? Decided conditions only:",
         "",

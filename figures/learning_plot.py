@@ -12,7 +12,7 @@ import numpy as np
 
 from figures.learning import GROUP_SIZES, KAPPAS, SETS, Row, rows_of
 from figures.learning_plan import PATH as PLAN_PATH
-from figures.learning_tables import NAMES, duels, sizes_of
+from figures.learning_tables import NAMES, NONE, WALK, duels, sizes_of
 from grpo_plan.plots import BLUE, GREY, INK, ORANGE, SKY, STYLE, VERMILION, save_figure
 
 if TYPE_CHECKING:
@@ -24,35 +24,44 @@ ZERO = 0.005  # where kappa = 0 is drawn
 
 
 def draw_map(rows: list[Row], path: Path) -> None:
-    """Lead of sign as a share of the larger gain, at small common rates and at the best rate of each."""
+    """Lead of sign as a share of the larger gain, where anything but noise is learned."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.8, 3.8), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
-        titles = {"common 0.125": "One small learning rate for both", "best": "Each at its best learning rate"}
-        for ax, (rate_is, title) in zip(panels, titles.items(), strict=True):
+        for ax, (rate_is, noise, title) in zip(panels, PANELS, strict=True):
             for i, rates in enumerate(SETS):
-                _lead(ax, rows, rates, rate_is, shift=1.07 ** (i - 1.5))
+                _lead(ax, rows, rates, rate_is, noise, shift=1.07 ** (i - 1.5))
             ax.axhline(0.0, color=INK, linewidth=0.8)
             ax.set_xscale("log")
+            ax.set_xlim(ZERO / 1.5, KAPPAS[-1] * 1.5)
             ax.set_xticks([ZERO, *KAPPAS[1:]], ["0", *(f"{kappa:g}" for kappa in KAPPAS[1:])])
             ax.minorticks_off()
-            ax.set_ylim(-1.15, 0.75)
             ax.set_xlabel("kappa, score noise over contrast")
             ax.set_title(title)
         panels[0].set_ylabel("lead of sign, share of the larger gain")
-        panels[1].legend(loc="lower left", ncols=2, frameon=True, framealpha=0.85, edgecolor="none")
+        panels[0].legend(loc="lower left", frameon=True, framealpha=0.85, edgecolor="none")
         save_figure(figure, path)
 
 
-def _lead(ax: Axes, rows: list[Row], rates: str, rate_is: str, *, shift: float) -> None:
+PANELS = (
+    ("common 0.125", "spreads", "Noise spreads, one small learning rate for both"),
+    ("best", "costs", "Noise costs, each at its best learning rate"),
+)
+
+
+def _lead(ax: Axes, rows: list[Row], rates: str, rate_is: str, noise: str, *, shift: float) -> None:
     colour, marker = LINES[rates]
-    found = duels(
-        rows, study="map", rates=rates, rate_is=rate_is, noise="spreads", coherence="low", optimizer="adam-norm",
-        prompts=128,
-    )  # fmt: skip
+    found = [
+        duel
+        for duel in duels(
+            rows, study="map", rates=rates, rate_is=rate_is, noise=noise, coherence="low", optimizer="adam-norm",
+            prompts=128,
+        )
+        if duel.verdict not in (NONE, WALK)
+    ]  # fmt: skip
     x = np.array([max(float(d.sign["kappa"]), ZERO) for d in found]) * shift
     top = np.array([max(abs(float(d.sign["gain"])), abs(float(d.mean["gain"]))) for d in found])
     lead, low, high = (np.array([float(d.sign[name]) for d in found]) / top for name in ("difference", "low", "high"))
@@ -60,7 +69,7 @@ def _lead(ax: Axes, rows: list[Row], rates: str, rate_is: str, *, shift: float) 
     ax.vlines(x, low, high, color=colour, linewidth=1.0)
     edge = float(found[0].sign["threshold"])
     if np.isfinite(edge):
-        ax.plot([edge, edge], [0.58, 0.68], color=colour, linewidth=2.0)
+        ax.plot([edge, edge], [0.2, 0.28], color=colour, linewidth=2.0)
 
 
 def draw_sizes(rows: list[Row], plans: list[Row], path: Path) -> None:

@@ -42,9 +42,9 @@ def on_map(rows: list[Row]) -> list[str]:
         "alone does the harm, what counts is its size over the squared signal: 1/(4G E[pq]^2) for sign, 1/((G-1) E[pq]) for mean-centred. Then "
         "sign is ahead only if 4 E[pq] is at least (G-1)/G, **at any kappa above 0**. So between 0 and the threshold sign lost or drew where "
         "noise costs, and won small steps where it spreads.",
-        "* **A step is not a run.** With much shared direction and a large batch both learn nearly all at any rate; the lead is then less than "
-        "a tenth of a point, whichever way. And as hard prompts are learned E[pq] rises, and the threshold with it; "
-        "as middling prompts are learned it falls: sign wins their small steps and loses runs that end near 1.",
+        "* **A step is not a run.** With much shared direction and little score noise both learn nearly all at any rate, and leads are a few tenths of a "
+        "point. As hard prompts are learned E[pq] rises, and the threshold with it; as middling prompts are learned it falls: sign wins their small "
+        "steps and loses runs that end near 1.",
         "* **Adam** takes out the factor by which sign's expected step is longer (2 against `rloo`, 2G/(G-1) against `dr_grpo`), SGD does not: "
         "there one learning rate for both is two learning rates.",
         "* **Dead batches.** With 4 prompts of 4 rollouts many steps of a mean-centred estimator have no mixed group and do nothing; sign always "
@@ -60,10 +60,11 @@ def on_groups(rows: list[Row]) -> list[str]:
     found = [*duels(rows, study="groups", rate_is="best"), *duels(rows, study="groups", rate_is="common 0.125")]
     right, decided = agreement(found)
     wins = sorted({(d.sign["rates"], int(d.sign["group_size"])) for d in _won(found, SIGN)})
+    above = sum(duel.predicted == MEAN for duel in _won(found, SIGN))
     middling = sorted({size for rates, size in wins if rates == "middling"})
     return [
         f"G = 2, 8 and 16, best and small rates together: {right} of {decided} decided conditions as predicted. Sign won at middling prompts at "
-        f"G = {', '.join(map(str, middling))}. Elsewhere it won only below the threshold, which is highest at G = 2 where mean-centred advantages "
+        f"G = {', '.join(map(str, middling))}. Above the threshold it won in {above} conditions. The threshold is highest at G = 2, where mean-centred advantages "
         "have least to compare with.",
         "",
     ]
@@ -105,7 +106,7 @@ def on_published(rows: list[Row]) -> list[str]:
         f"{points(four.sign['difference'])} points ({percent(four.mean['final'])} against {percent(four.sign['final'])} %; "
         f"{names[four.sign['optimizer']]}, kappa {four.sign['kappa']}, {shared[four.sign['coherence']]}), at G = 8 "
         f"{points(eight.sign['difference'])}. It comes from a rate that is too low for `dr_grpo`, whose expected step is 3/8 of that of sign at G = 4 "
-        "and 7/16 at G = 8; so this gap, too, closes at larger G. Adam takes that factor out: there the widest sure gap at one rate is "
+        "and 7/16 at G = 8; so this gap narrows at larger G, too. Adam takes that factor out: there the widest sure gap at one rate is "
         f"{points(adam.sign['difference'])} points. At best rates it is {points(best.sign['difference'])} ({names[best.sign['optimizer']]}, kappa "
         f"{best.sign['kappa']}, below the threshold). A sure gap of 45 points appears nowhere. At higher common rates the order turns: sign is ruined first.",
         "",
@@ -202,11 +203,14 @@ def on_choice(rows: list[Row]) -> list[str]:
 
 def on_control(rows: list[Row]) -> list[str]:
     """Shuffled rewards."""
+    found = selected(rows, study="control")
+    inside = sum(float(row["logit_low"]) <= 0.0 <= float(row["logit_high"]) for row in found)
     sign = selected(rows, study="control", estimator="sign")
     most = max(float(row["gain"]) for row in sign)
     return [
-        "**Nothing is learned, by no estimator.** Sign is not centred, and its shuffled step has a share 1/B of the true expectation, B rollouts in "
-        "a batch (theory.md, eq. 130): too little to be seen at 16 rollouts. What the mean *pass rate* does is another matter: noise moves logits "
+        f"**No estimator learns: {inside} of {len(found)} limits hold 0.** Sign is not centred: the expected step of shuffled rewards is a share 1/B of the true one, B "
+        "rollouts in a batch (theory.md, eq. 130), not 0. At 16 rollouts that is 1/16, and the largest value of sign is of that size; with these seeds it cannot be told "
+        "from 0. What the mean *pass rate* does is another matter: noise moves logits "
         f"both ways, hard prompts can only go up, and under sign, which steps in every group, it rose by up to {points(most)} points. A rising mean "
         "reward with a noisy estimator on hard prompts is no proof of learning.",
         "",
