@@ -74,9 +74,10 @@ def published(rows: list[Row]) -> list[str]:
             for kappa in SOME_KAPPAS:
                 line = [said, cosine, f"{kappa:g}"]
                 for size in (4, 8):
-                    where = {"study": "published", "optimizer": optimizer, "coherence": coherence, "group_size": size}
-                    best = duels(rows, kappa=f"{kappa:g}", rate_is="best", **where)[0]
-                    gap = words.widest(rows, kappa=f"{kappa:g}", **{k: v for k, v in where.items() if k != "study"})
+                    where: dict[str, object] = {
+                        "kappa": f"{kappa:g}", "optimizer": optimizer, "coherence": coherence, "group_size": size,
+                    }  # fmt: skip
+                    best, gap = words.widest(rows, where, best=True), words.widest(rows, where)
                     line += [
                         f"{percent(best.mean['final'])} / {percent(best.sign['final'])}: {limits(best.sign)}",
                         f"{percent(gap.mean['final'])} / {percent(gap.sign['final'])}: {limits(gap.sign)}",

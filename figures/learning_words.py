@@ -88,7 +88,7 @@ def on_estimators(rows: list[Row]) -> list[str]:
     ]
 
 
-def widest(rows: list[Row], *, best: bool = False, **where: object) -> Duel:
+def widest(rows: list[Row], where: dict[str, object], *, best: bool = False) -> Duel:
     """The widest sure lead of sign, four prompts a step: at one learning rate for both, or at the best of each."""
     found = [d for d in duels(rows, study="published", **where) if (d.sign["rate_is"] == "best") == best]
     sure = [d for d in found if float(d.sign["low"]) > 0.0]
@@ -97,8 +97,8 @@ def widest(rows: list[Row], *, best: bool = False, **where: object) -> Duel:
 
 def on_published(rows: list[Row]) -> list[str]:
     """Whether something like the published result appears."""
-    four, eight = widest(rows, group_size=4), widest(rows, group_size=8)
-    best, adam = widest(rows, best=True, group_size=4), widest(rows, group_size=4, optimizer="adam-norm")
+    four, eight = widest(rows, {"group_size": 4}), widest(rows, {"group_size": 8})
+    best, adam = widest(rows, {"group_size": 4}, best=True), widest(rows, {"group_size": 4, "optimizer": "adam-norm"})
     names = {"sgd": "SGD", "adam-norm": "Adam"}
     shared = {"high": "much shared direction", "low": "little shared direction"}
     return [

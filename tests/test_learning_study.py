@@ -9,7 +9,7 @@ import pytest
 
 from figures import learning, learning_page, learning_plan
 from figures.learning import NUMBERS, PUBLISHED_STEPS, STUDIES, TESTBED_STEPS, Row, row_of, rows_of
-from figures.learning_cells import NOISE, STEPS, Cell, Floats, gains, like, sweep
+from figures.learning_cells import NOISE, STEPS, Cell, Floats, gains, law_of, like, sweep
 from figures.learning_tables import (
     LITTLE,
     MEAN,
@@ -23,6 +23,7 @@ from figures.learning_tables import (
     sizes_of,
     walks,
 )
+from grpo_plan.estimators import get_estimator
 from grpo_plan.simulation.result import seed_mean
 
 ROWS = rows_of()
@@ -140,6 +141,22 @@ def test_the_rule_holds_in_the_tables() -> None:
     for rate_is, least in (("common 0.125", 0.9), ("best", 0.75)):
         right, decided = agreement(duels(ROWS, study="map", rate_is=rate_is))
         assert right >= least * decided
+
+
+@pytest.mark.parametrize("group_size", [2, 4, 8, 16])
+@pytest.mark.parametrize("rates", ["hard", "mixed", "middling"])
+def test_score_noise_alone_favours_sign_where_the_page_says(rates: str, group_size: int) -> None:
+    """E[v] / E[t]**2 of both from the law of passes: sign is ahead where 4 E[pq] >= (G - 1) / G."""
+    law = law_of(rates)(2)
+    pq = float(law[1]) / 2.0
+    costs = []
+    for name in ("sign", "rloo"):
+        moments = get_estimator(name).moments(law_of(rates), group_size)
+        costs.append(moments.noise / moments.signal**2)
+    assert costs[0] == pytest.approx(1.0 / (4.0 * group_size * pq**2), rel=1e-6)
+    assert costs[1] == pytest.approx(1.0 / ((group_size - 1.0) * pq), rel=1e-6)
+    assert (costs[0] <= costs[1]) == (4.0 * pq >= (group_size - 1.0) / group_size)
+    assert 4.0 * pq == pytest.approx(2.0 * (1.0 - float(law[0] + law[2])))
 
 
 def test_the_testbed_is_reproduced_in_direction_and_size() -> None:
