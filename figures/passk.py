@@ -107,7 +107,7 @@ def pair_rates(pair: Pair, right: set[str], prompts: int, rollouts: int, pilots:
     first, second = pair(np.random.default_rng(SEED), TRUTH_DRAWS)
     ks = [2**i for i in range(2 * rollouts.bit_length()) if 2**i <= 4 * rollouts]
     truth = [float(np.mean((1.0 - first) ** k - (1.0 - second) ** k)) for k in ks]
-    apart = next((k for k, d in zip(ks, truth, strict=True) if d * truth[0] < 0.0), None)
+    apart = next((k for k, d in zip(ks, truth, strict=True) if d * truth[0] < 0.0 and abs(d) > 1e-3), None)
     names = [f"q{i}" for i in range(prompts)]
     counts: Counter[str] = Counter()
     for _ in range(pilots):

@@ -33,7 +33,7 @@ def plot_remedies(comparison: RemedyComparison, ax: Axes | None = None) -> Axes:
     if ax is None:
         from matplotlib.figure import Figure
 
-        ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        ax = Figure(figsize=(7.6, 4.0), layout="constrained").subplots()
     fit, size, rho = comparison.fit, comparison.group_size, comparison.coherence
     kappas = comparison.kappa
     low = max(min(LEAST_KAPPA, kappas.low or LEAST_KAPPA), 1e-6)
@@ -57,7 +57,7 @@ def plot_remedies(comparison: RemedyComparison, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(f"progress per rollout beside {comparison.reference}")
     ax.set_title(f"Estimators at G = {size}")
     if shown:
-        ax.legend(fontsize=8, frameon=False, ncols=2)
+        ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 
