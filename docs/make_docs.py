@@ -20,16 +20,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
+    "docs/advantages.md",
     "docs/choosing.md",
     "docs/diagnosis.md",
     "docs/live.md",
+    "docs/losses.md",
     "docs/examples.md",
     "docs/json.md",
+    "docs/passk.md",
     "docs/design.md",
     "docs/theory.md",
     "docs/calibration.md",
     "docs/formats.md",
     "docs/python.md",
+    "docs/remedies.md",
     "docs/trainers.md",
 )
 Runner = Callable[[list[str], Path], str]
@@ -51,6 +55,10 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
     """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
     if "temperatures.jsonl" in text:
         write_temperatures(folder / "temperatures.jsonl")
+    if "trained.jsonl" in text:
+        write_policies(folder / "base.jsonl", folder / "trained.jsonl")
+    if "lengths.jsonl" in text:
+        write_lengths(folder / "lengths.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
 
@@ -72,6 +80,32 @@ def write_temperatures(path: Path) -> None:
                 odds = (rate / (1.0 - rate)) ** (1.0 / temperature)
                 passes = sum(rng.random() < odds / (1.0 + odds) - 0.02 * (temperature - 1.0) for _ in range(8))
                 row = {"prompt_id": f"q{i}", "temperature": temperature, "n": 8, "k": passes}
+                file.write(json.dumps(row) + "\n")
+
+
+def write_lengths(path: Path) -> None:
+    """A simulated pilot for the pages: 400 prompts, 8 rollouts each; wrong responses are longer, hard prompts too."""
+    rng = random.Random(23)
+    with path.open("w", encoding="utf-8") as file:
+        for i in range(400):
+            rate, effect = rng.betavariate(0.5, 0.7), rng.gauss(0.0, 0.4)
+            for _ in range(8):
+                right = rng.random() < rate
+                tokens = round(rng.lognormvariate(6.3 - 0.5 * right - 0.3 * rate + effect, 0.5))
+                row = {"prompt_id": f"q{i}", "reward": int(right), "response_tokens": min(tokens, 4096)}
+                file.write(json.dumps(row) + "\n")
+
+
+def write_policies(before: Path, after: Path) -> None:
+    """Two simulated pilots for the pages: 600 prompts, 16 rollouts each; odds rise, hard prompts get lost."""
+    rng = random.Random(22)
+    with before.open("w", encoding="utf-8") as first, after.open("w", encoding="utf-8") as second:
+        for i in range(600):
+            rate = min(max(rng.betavariate(0.4, 0.9), 1e-9), 1.0 - 1e-9)
+            odds = 4.0 * rate / (1.0 - rate)
+            trained = 0.0 if rate < 0.3 and rng.random() < 0.4 else odds / (1.0 + odds)
+            for file, p in ((first, rate), (second, trained)):
+                row = {"prompt_id": f"q{i}", "n": 16, "k": sum(rng.random() < p for _ in range(16))}
                 file.write(json.dumps(row) + "\n")
 
 
@@ -152,6 +186,33 @@ def with_formats(page: str) -> str:
     return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
 
 
+def with_aggregations(page: str) -> str:
+    """docs/losses.md with its table written from the registry of aggregations."""
+    from grpo_plan.losses import aggregations
+
+    head = [
+        "| name | setting | weight of a token | where it is counted | split changes it | version | evidence |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rows = []
+    for a in aggregations().values():
+        weight = a.formula + (f", C: `{a.constant}`" if a.constant else "")
+        cells = (f"`{a.name}`", f"`{a.setting}`", weight, a.reduction.value, a.split_effect, a.version, a.evidence)
+        rows.append("| " + " | ".join(cells) + " |")
+    begin, end = "<!-- aggregations: begin -->", "<!-- aggregations: end -->"
+    before, _, rest = page.partition(begin)
+    return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
+
+
+def with_trainers(page: str) -> str:
+    """docs/advantages.md with what each trainer does, written from the presets."""
+    from grpo_plan.estimators.trainer_table import trainer_table
+
+    begin, end = "<!-- trainers: begin -->", "<!-- trainers: end -->"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{trainer_table()}{end}{rest.partition(end)[2]}"
+
+
 def _prose(text: str) -> list[str]:
     paragraphs = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     out: list[str] = []
@@ -190,13 +251,17 @@ def _output(command: str, folder: Path, runner: Runner) -> str:
 
 
 def main() -> None:
-    """Rewrite the pages in place."""
-    for page in PAGES:
+    """Rewrite the pages named on the command line, or all of them, in place; docs/cli.md always."""
+    for page in sys.argv[1:] or PAGES:
         path = ROOT / page
         with tempfile.TemporaryDirectory() as folder:
             path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
     page = ROOT / "docs" / "formats.md"
     page.write_text(with_formats(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "losses.md"
+    page.write_text(with_aggregations(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "advantages.md"
+    page.write_text(with_trainers(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_reference(), encoding="utf-8")
 
 

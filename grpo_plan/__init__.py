@@ -16,14 +16,20 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Absent": "quantities",
     "AdaptiveSampling": "batches",
+    "Advantages": "estimators.result",
+    "Aggregation": "losses",
     "Alert": "runs.alerts",
     "Allocation": "planning.allocation",
+    "Amplification": "estimators.amplification",
+    "BatchSplit": "losses",
     "Block": "trainers.base",
     "Budget": "costs",
     "Comparison": "fitting.comparison",
     "CompositionBounds": "runs.composition",
+    "Convention": "estimators.conventions",
     "Cost": "costs",
     "CostModel": "costs",
+    "Curriculum": "simulation",
     "DeadCountComparison": "planning.dead_counts",
     "DeadFraction": "fitting.estimates",
     "Design": "costs",
@@ -32,8 +38,10 @@ _PUBLIC = {
     "DomainError": "errors",
     "Dropping": "planning.dropping",
     "DuplicateCheck": "independence",
+    "Effect": "remedies",
     "EffectiveBatch": "batches",
     "Estimate": "fitting.estimates",
+    "EstimatorEffect": "remedies",
     "Expectation": "runs.expectation",
     "Finding": "runs.finding",
     "FitError": "errors",
@@ -45,18 +53,24 @@ _PUBLIC = {
     "GroupLog": "group_log",
     "GrpoPlanError": "errors",
     "Hardware": "trainers.base",
+    "Hint": "remedies",
     "IndependenceCheck": "independence",
     "IndependenceReport": "readers.independence_reader",
     "IndependenceVerdict": "independence",
     "InfeasiblePlanError": "errors",
     "KappaMeasurement": "planning.kappa",
     "KappaRange": "planning.signal",
+    "LengthBias": "losses",
     "LengthStatus": "costs",
     "MissingExtraError": "errors",
     "Mix": "planning.mix_plan",
     "Monitor": "runs.monitor",
     "NearestDesigns": "trainers.nearest",
+    "PassComparison": "passk.result",
+    "PassCurve": "passk.curve",
     "PassRateFit": "fitting.result",
+    "PassTail": "passk.tail",
+    "PassVerdict": "passk.result",
     "Pilot": "pilot",
     "PilotError": "errors",
     "PilotFormatError": "errors",
@@ -74,26 +88,47 @@ _PUBLIC = {
     "RefillStatus": "batches",
     "Refilling": "trainers.base",
     "Remedy": "runs.finding",
+    "RemedyComparison": "remedies",
+    "RolloutLengths": "rollouts",
+    "Rollouts": "rollouts",
     "RunFollower": "readers.follow",
     "RunLog": "run_log",
     "SamplingCost": "batches",
+    "SamplingEffect": "remedies",
+    "Scaling": "estimators.conventions",
     "SequenceCheck": "independence",
     "Severity": "runs.finding",
+    "SimulatedPolicy": "simulation",
+    "SimulatedTraining": "simulation",
+    "Simulation": "simulation",
+    "SimulationComparison": "simulation",
     "SolvedDesign": "costs",
+    "SplitError": "losses",
+    "SplitErrors": "losses",
+    "SplitWeights": "losses",
+    "TailStatus": "passk.tail",
     "TemperaturePlan": "planning.temperature_result",
     "TemperatureVerdict": "planning.temperature_result",
     "Throughput": "throughput",
     "TokenLengths": "costs",
+    "TokenWeights": "losses",
     "Waste": "runs.finding",
+    "WeightShares": "losses",
     "adaptive_sampling": "batches",
+    "advantages": "estimators.computing",
+    "aggregations": "losses",
     "all_fail_probability": "groups",
     "all_pass_probability": "groups",
     "allocate_rollouts": "planning.allocation",
+    "amplification": "estimators.amplification",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
     "compare_estimates": "fitting.comparison",
+    "compare_pass": "passk.compare",
+    "compare_remedies": "remedies",
     "compare_sampling": "batches",
+    "compare_simulations": "simulation",
     "composition_bounds": "runs.composition",
     "dead_probability": "groups",
     "diagnose": "runs.diagnosis",
@@ -108,6 +143,7 @@ _PUBLIC = {
     "fit_pass_rates": "fitting.fit",
     "follow_run": "readers.follow",
     "forecast": "runs.forecast",
+    "get_aggregation": "losses",
     "graded_dead_probability": "groups",
     "group_size_for_fidelity": "groups",
     "group_std_fidelity": "groups",
@@ -115,11 +151,14 @@ _PUBLIC = {
     "identified_range": "fitting.identified",
     "kappa_callback": "probe",
     "largest_group_size": "costs",
+    "length_bias": "losses",
     "measure_kappa": "planning.kappa",
     "mixed_probability": "groups",
     "nearest_design": "trainers.nearest",
     "pass_at": "groups",
     "pass_at_k": "fitting.ustatistics",
+    "pass_curve": "passk.curve",
+    "pass_tail": "passk.tail",
     "plan_group_size": "planning.group_size",
     "plan_mix": "planning.mix",
     "plan_pilot": "planning.pilot_size",
@@ -131,48 +170,63 @@ _PUBLIC = {
     "plot_effective_batch_over_steps": "plots_run",
     "plot_frontier": "plots_plan",
     "plot_mix": "plots_mix",
+    "plot_pass_curve": "plots_passk",
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
+    "plot_remedies": "plots_remedies",
     "plot_temperature": "plots_temperature",
     "probe_trainer": "probe",
     "rare_mode_miss_probability": "groups",
     "read_groups": "readers.groups_reader",
     "read_independence": "readers.independence_reader",
     "read_pilot": "readers.pilot_reader",
+    "read_rollouts": "readers.rollouts_reader",
     "read_run": "readers.run_reader",
     "read_throughput": "readers.throughput_reader",
     "recover": "runs.aggregates",
     "recover_steps": "runs.recovered_steps",
     "refill": "batches",
+    "rollout_advantages": "losses",
     "rollouts_to_first_pass": "planning.first_pass",
     "rules_for": "trainers.registry",
+    "simulate": "simulation",
     "solve_design": "costs",
+    "split_errors": "losses",
+    "split_weights": "losses",
     "token_lengths": "costs",
+    "token_weights": "losses",
 }
 
 __all__ = [
-    "Absent", "AdaptiveSampling", "Alert", "Allocation", "Block", "Budget", "Comparison", "CompositionBounds",
-    "Cost", "CostModel", "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings",
-    "DomainError", "Dropping", "DuplicateCheck", "EffectiveBatch", "Estimate", "Expectation", "Finding", "FitError",
+    "Absent", "AdaptiveSampling", "Advantages", "Aggregation", "Alert", "Allocation", "Amplification", "BatchSplit",
+    "Block", "Budget", "Comparison", "CompositionBounds", "Convention", "Cost", "CostModel", "Curriculum",
+    "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings", "DomainError", "Dropping",
+    "DuplicateCheck", "Effect", "EffectiveBatch", "Estimate", "EstimatorEffect", "Expectation", "Finding", "FitError",
     "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError",
-    "Hardware", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
-    "KappaMeasurement", "KappaRange", "LengthStatus", "MissingExtraError", "Mix", "Monitor", "NearestDesigns",
-    "PassRateFit", "Pilot", "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError",
-    "Quantity", "Recovered", "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt",
-    "RefillStatus", "Refilling", "Remedy", "RunFollower", "RunLog", "SamplingCost", "SequenceCheck", "Severity",
-    "SolvedDesign", "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "Waste", "__version__",
-    "adaptive_sampling", "all_fail_probability", "all_pass_probability", "allocate_rollouts", "check_independence",
-    "check_sequences", "compare_dead_counts", "compare_estimates", "compare_sampling", "composition_bounds",
-    "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping", "effective_batch",
-    "effective_batch_of_list", "emit", "estimate_throughput", "expected_group_std", "expected_group_variance",
-    "fit_pass_rates", "follow_run", "forecast", "graded_dead_probability", "group_size_for_fidelity",
-    "group_std_fidelity", "hit_probability", "identified_range", "kappa_callback", "largest_group_size",
-    "measure_kappa", "mixed_probability", "nearest_design", "pass_at", "pass_at_k", "plan_group_size", "plan_mix",
-    "plan_pilot", "plan_temperature", "plot_composition", "plot_dead_against_plan", "plot_dead_fraction",
-    "plot_effective_batch", "plot_effective_batch_over_steps", "plot_frontier", "plot_mix", "plot_pass_rates",
-    "plot_refill", "plot_temperature", "probe_trainer", "rare_mode_miss_probability", "read_groups",
-    "read_independence", "read_pilot", "read_run", "read_throughput", "recover", "recover_steps", "refill",
-    "rollouts_to_first_pass", "rules_for", "solve_design", "token_lengths",
+    "Hardware", "Hint", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
+    "KappaMeasurement", "KappaRange", "LengthBias", "LengthStatus", "MissingExtraError", "Mix", "Monitor",
+    "NearestDesigns", "PassComparison", "PassCurve", "PassRateFit", "PassTail", "PassVerdict", "Pilot", "PilotError",
+    "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered",
+    "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
+    "RemedyComparison", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost", "SamplingEffect",
+    "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
+    "SimulationComparison", "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TailStatus",
+    "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares",
+    "__version__", "adaptive_sampling", "advantages", "aggregations", "all_fail_probability", "all_pass_probability",
+    "allocate_rollouts", "amplification", "check_independence", "check_sequences", "compare_dead_counts",
+    "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling", "compare_simulations",
+    "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping",
+    "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput", "expected_group_std",
+    "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
+    "graded_dead_probability", "group_size_for_fidelity", "group_std_fidelity", "hit_probability", "identified_range",
+    "kappa_callback", "largest_group_size", "length_bias", "measure_kappa", "mixed_probability", "nearest_design",
+    "pass_at", "pass_at_k", "pass_curve", "pass_tail", "plan_group_size", "plan_mix", "plan_pilot",
+    "plan_temperature", "plot_composition", "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch",
+    "plot_effective_batch_over_steps", "plot_frontier", "plot_mix", "plot_pass_curve", "plot_pass_rates",
+    "plot_refill", "plot_remedies", "plot_temperature", "probe_trainer", "rare_mode_miss_probability", "read_groups",
+    "read_independence", "read_pilot", "read_rollouts", "read_run", "read_throughput", "recover", "recover_steps",
+    "refill", "rollout_advantages", "rollouts_to_first_pass", "rules_for", "simulate", "solve_design", "split_errors",
+    "split_weights", "token_lengths", "token_weights",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -212,6 +266,10 @@ if TYPE_CHECKING:
         PilotFormatError,
         PlanFormatError,
     )
+    from grpo_plan.estimators.amplification import Amplification, amplification
+    from grpo_plan.estimators.computing import advantages
+    from grpo_plan.estimators.conventions import Convention, Scaling
+    from grpo_plan.estimators.result import Advantages
     from grpo_plan.fitting.comparison import Comparison, compare_estimates
     from grpo_plan.fitting.estimates import DeadFraction, Estimate
     from grpo_plan.fitting.fit import fit_pass_rates
@@ -242,6 +300,27 @@ if TYPE_CHECKING:
         check_sequences,
         duplicate_rollouts,
     )
+    from grpo_plan.losses import (
+        Aggregation,
+        BatchSplit,
+        LengthBias,
+        SplitError,
+        SplitErrors,
+        SplitWeights,
+        TokenWeights,
+        WeightShares,
+        aggregations,
+        get_aggregation,
+        length_bias,
+        rollout_advantages,
+        split_errors,
+        split_weights,
+        token_weights,
+    )
+    from grpo_plan.passk.compare import compare_pass
+    from grpo_plan.passk.curve import PassCurve, pass_curve
+    from grpo_plan.passk.result import PassComparison, PassVerdict
+    from grpo_plan.passk.tail import PassTail, TailStatus, pass_tail
     from grpo_plan.pilot import Pilot
     from grpo_plan.planning.allocation import Allocation, allocate_rollouts
     from grpo_plan.planning.dead_counts import DeadCountComparison, compare_dead_counts
@@ -258,7 +337,9 @@ if TYPE_CHECKING:
     from grpo_plan.planning.temperature_result import TemperaturePlan, TemperatureVerdict
     from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
     from grpo_plan.plots_mix import plot_mix
+    from grpo_plan.plots_passk import plot_pass_curve
     from grpo_plan.plots_plan import plot_effective_batch, plot_frontier
+    from grpo_plan.plots_remedies import plot_remedies
     from grpo_plan.plots_run import plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps
     from grpo_plan.plots_temperature import plot_temperature
     from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
@@ -267,8 +348,11 @@ if TYPE_CHECKING:
     from grpo_plan.readers.groups_reader import read_groups
     from grpo_plan.readers.independence_reader import IndependenceReport, read_independence
     from grpo_plan.readers.pilot_reader import read_pilot
+    from grpo_plan.readers.rollouts_reader import read_rollouts
     from grpo_plan.readers.run_reader import read_run
     from grpo_plan.readers.throughput_reader import read_throughput
+    from grpo_plan.remedies import Effect, EstimatorEffect, Hint, RemedyComparison, SamplingEffect, compare_remedies
+    from grpo_plan.rollouts import RolloutLengths, Rollouts
     from grpo_plan.run_log import RunLog
     from grpo_plan.runs.aggregates import recover
     from grpo_plan.runs.alerts import Alert
@@ -282,6 +366,15 @@ if TYPE_CHECKING:
     from grpo_plan.runs.recovered_steps import RecoveredSteps, recover_steps
     from grpo_plan.runs.recovery_status import RecoveryStatus
     from grpo_plan.runs.settings import DiagnosisSettings
+    from grpo_plan.simulation import (
+        Curriculum,
+        SimulatedPolicy,
+        SimulatedTraining,
+        Simulation,
+        SimulationComparison,
+        compare_simulations,
+        simulate,
+    )
     from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit

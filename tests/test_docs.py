@@ -135,6 +135,11 @@ def test_the_calibration_page_is_that_of_its_tables() -> None:
     assert calibration_page.page() == calibration_page.PAGE.read_text(encoding="utf-8")
 
 
+def test_the_table_of_trainers_is_fresh(make_docs: ModuleType) -> None:
+    page = (ROOT / "docs/advantages.md").read_text(encoding="utf-8")
+    assert make_docs.with_trainers(page) == page, "docs/advantages.md is stale: run python docs/make_docs.py"
+
+
 def test_the_table_of_formats_is_fresh(make_docs: ModuleType) -> None:
     page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     assert make_docs.with_formats(page) == page, "docs/formats.md is stale: run python docs/make_docs.py"

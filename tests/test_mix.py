@@ -15,9 +15,9 @@ import pytest
 import sympy as sp
 
 from grpo_plan import symbolic as eq
-from grpo_plan.advantages import get_estimator
 from grpo_plan.cli.mix import without_effect
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
+from grpo_plan.estimators import get_estimator
 from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import grpo_plan as gp
 from grpo_plan import symbolic as eq
-from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Budget, CostModel, Design
 from grpo_plan.errors import DomainError, InfeasiblePlanError
+from grpo_plan.estimators import ESTIMATORS, get_estimator
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.fitting.curve import LimitsCurve
 from grpo_plan.fitting.points import thinned

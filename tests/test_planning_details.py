@@ -10,9 +10,9 @@ import pytest
 
 import grpo_plan as gp
 from grpo_plan import symbolic as eq
-from grpo_plan.advantages import get_estimator
 from grpo_plan.costs import Budget, CostModel, Design
 from grpo_plan.errors import DomainError, InfeasiblePlanError
+from grpo_plan.estimators import get_estimator
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.fitting.curve import LimitsCurve
 from grpo_plan.fitting.functionals import custom

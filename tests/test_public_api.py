@@ -22,6 +22,10 @@ FUNCTIONS = {
     "group_std_fidelity": "pass_rate group_size",
     "group_size_for_fidelity": "pass_rate fidelity max_group_size",
     "pass_at_k": "successes rollouts k",
+    "pass_curve": "source ks level",
+    "pass_tail": "fit octaves level",
+    "compare_pass": "before after ks level margin",
+    "plot_pass_curve": "source ax",
     "read_pilot": (
         "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
         "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
@@ -40,6 +44,11 @@ FUNCTIONS = {
     "check_independence": "successes rollouts level names",
     "check_sequences": "rewards level",
     "duplicate_rollouts": "prompt_ids texts",
+    "simulate": "source estimator training model seeds seed every pass_at level shuffled progress",
+    "compare_simulations": (
+        "source estimators group_sizes learning_rates training model seeds seed measure every pass_at level shuffled "
+        "progress"
+    ),
     "fit_pass_rates": "pilot family population independence truncated dropped_groups removed",
     "compare_estimates": "fit group_sizes level",
     "identified_range": "frequencies functional",
@@ -74,6 +83,10 @@ FUNCTIONS = {
     "plot_refill": "fit ax prompts_per_step group_size max_rounds level",
     "refill": "fit prompts_per_step group_size batch_multiplier gen_batch_size max_rounds steps data_prompts level",
     "adaptive_sampling": "fit max_group_size round_size passes fails level",
+    "compare_remedies": (
+        "fit group_size kappa coherence prompts_per_step estimators reference group_sizes hint variants variant_spread level"
+    ),
+    "plot_remedies": "comparison ax",
     "compare_sampling": "fit plan max_group_size round_size",
     "plan_temperature": "pilot group_size baseline objective level smallest_difference power",
     "compare_dead_counts": "counts baseline level",
@@ -91,10 +104,31 @@ FUNCTIONS = {
     "plot_dead_against_plan": "run ax",
     "plot_effective_batch_over_steps": "run ax",
     "follow_run": "source poll_s stop sleep options",
+    "token_weights": "lengths aggregation trainer mask max_tokens prompts",
+    "split_weights": "lengths split aggregation trainer max_tokens prompts",
+    "get_aggregation": "name trainer",
+    "length_bias": "rollouts aggregations estimator level",
+    "rollout_advantages": "rollouts estimator",
+    "split_errors": "rollouts aggregations micro_batch ranks prompts_per_step max_tokens steps seed",
+    "read_rollouts": (
+        "source prompt reward n k pass_rate fail_rate stratum temperature response_tokens policy pass_threshold "
+        "rollouts_per_prompt where skip_malformed progress format reward_weights split policy_steps workers "
+        "storage_options weak_prior prompt_count groups_apart"
+    ),
+    "advantages": (
+        "rewards estimator std eps trainer version weights tolerance pass_threshold convention lengths parameters"
+    ),
+    "amplification": "rewards estimator tolerance choices",
 }
 RECORDS = {
     "DeadFraction": "group_size value level all_pass all_fail iid plug_in method prompts_used simultaneous",
     "Estimate": "name value level",
+    "PassComparison": (
+        "verdict reason before after differences crossing turnover paired prompts only_before only_after level margin "
+        "notes assumptions"
+    ),
+    "PassCurve": "points level counted_k fit",
+    "PassTail": "status exponent low high floor floor_low floor_high never_high likelihood_ratio local level",
     "Pilot": (
         "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
         "prompt_count"
@@ -159,6 +193,19 @@ RECORDS = {
     ),
     "AdaptiveSampling": "max_group_size round_size passes fails level rollouts_per_prompt unmet_fraction rollouts_per_kept_prompt status",
     "SamplingCost": "scheme group_size round_size rollouts_per_prompt dropped_fraction rollouts_per_group status",
+    "Hint": "odds gain share when tries",
+    "RemedyComparison": (
+        "group_size reference level kappa coherence prompts_per_step dead estimators sampling verdict elsewhere claims "
+        "assumptions fit"
+    ),
+    "EstimatorEffect": (
+        "name description objective source same_plan_as refused live live_by_kind all_fail_advantage all_pass_advantage "
+        "signal noise signal_by_kind noise_by_kind progress turn effect"
+    ),
+    "SamplingEffect": (
+        "name group_size rollouts dead all_fail all_pass rollouts_per_mixed mixed_per_step progress turn effect status "
+        "comment command"
+    ),
     "TemperaturePlan": "group_size objective baseline level verdict recommended reason temperatures differences notes assumptions",
     "DeadCountComparison": "baseline level verdict recommended counts differences assumptions",
     "KappaMeasurement": "group_sizes squared_norms passes scored pilot_moments mean_gradient_square level resamples seed notes",
@@ -172,7 +219,47 @@ RECORDS = {
     "RecoveredShare": "name group_size value low high status",
     "RecoveredSteps": "group_size sizes value low high correlation status level",
     "Forecast": "status limit direction horizon_steps level rows chance crossing crossing_low crossing_high steps mid low high",
+    "Advantages": ("values rewards present kinds estimator trainer convention description tolerance notes"),
+    "Amplification": (
+        "advantages amplifies spreads weights half_gap full_gap smallest_gap tolerance rounding proposed reason"
+    ),
+    "Convention": (
+        "name combine partial baseline scale scaling clip clip_of whiten whiten_centre whitening single failed "
+        "filter_tolerance gain offset"
+    ),
+    "Scaling": "ddof eps eps_place not_positive",
     "Alert": "step id severity says remedy new onset_step",
+    "SimulatedPolicy": "prompts held_out shared coherence dimension kappa harmful damage end_logit",
+    "SimulatedTraining": (
+        "group_size rollouts_per_step steps learning_rate optimizer warmup_steps kl_coefficient max_gradient_norm sampling "
+        "refill max_rounds budget_rollouts"
+    ),
+    "Curriculum": "low high outside by weight",
+    "Simulation": (
+        "estimator training model seeds steps pass_at train held_out train_pass_at held_out_pass_at train_logit "
+        "held_out_logit drift_cost kl mean_failure turned turned_back dead_now noise_to_signal direction dead all_fail all_pass mixed "
+        "dead_expected gradient_norm cosine steps_done generated_groups generated_rollouts trained_groups "
+        "trained_rollouts empty_steps off_band_draws shuffled level"
+    ),
+    "SimulationComparison": "runs measure level tuning_seeds notes left_out",
+    "Aggregation": (
+        "trainer option setting per over reduction constant constant_is_width none_is_zero version source evidence note"
+    ),
+    "TokenWeights": "aggregation values lengths mask constant",
+    "BatchSplit": "rank micro",
+    "SplitWeights": "values intended split",
+    "LengthBias": (
+        "rows rollouts estimator level prompts counted unknown empty kinds mean_tokens median_tokens decile_tokens lengths"
+    ),
+    "WeightShares": (
+        "aggregation long longest wrong failed mixed all_pass all_fail unscored gradient_long gradient_longest "
+        "gradient_wrong net pull"
+    ),
+    "SplitError": (
+        "aggregation misplaced misplaced_low misplaced_high largest_ratio smallest_ratio total_low total_high"
+    ),
+    "SplitErrors": "rows steps groups_per_step responses micro_batch ranks seed",
+    "Rollouts": "group cluster scored passed tokens lengths dropped notes",
 }
 
 

@@ -19,7 +19,7 @@ from scipy.stats import norm
 from sympy.stats import Binomial, density
 
 from grpo_plan import symbolic as eq
-from grpo_plan.advantages import ESTIMATORS
+from grpo_plan.estimators import ESTIMATORS
 from grpo_plan.fitting.intervals import mean_interval
 from grpo_plan.groups import dead_probability, expected_group_std
 from tests.helpers import RATES, as_mpf, assert_mean, assert_rate, enumerated, outcomes

@@ -232,7 +232,8 @@ OFFERED: dict[str, dict[str, dict[str, Any] | None]] = {
 @pytest.mark.parametrize("name", TRAINERS)
 def test_an_estimator_is_set_or_said_to_be_missing(name: str, estimator: str) -> None:
     block = block_of(name, full_recipe(estimator=estimator, refill=None))
-    wanted = OFFERED[name][estimator]
+    known = {"algorithm.adv_estimator": estimator} if name == "verl" else None  # of verl's own names
+    wanted = OFFERED[name].get(estimator, known)
     missing = [note for note in block.notes if f"no estimator '{estimator}'" in note]
     if wanted is None:
         assert len(missing) == 1
@@ -446,7 +447,10 @@ def test_newer_versions_are_taken_with_a_warning(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"estimator": "grpoo"}, "estimator must be one of grpo, dr_grpo, rloo, sign, maxrl, grpo_batch; got 'grpoo'."),
+        (
+            {"estimator": "grpoo"},
+            "estimator must be one of grpo, dr_grpo, rloo, sign, maxrl, grpo_batch, ",
+        ),
         ({"temperature": 0.0}, "temperature must be finite and above 0; got 0."),
         ({"max_response_tokens": 0}, "max_response_tokens must be at least 1; got 0."),
         ({"refill": Refilling(batch_multiplier=0.5)}, "batch_multiplier must be at least 1; got 0.5."),

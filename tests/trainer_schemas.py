@@ -29,7 +29,10 @@ VERL: dict[str, tuple[Any, ...]] = {
     "actor_rollout_ref.actor.ppo_mini_batch_size": Count,
     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": Count,
     "actor_rollout_ref.actor.loss_agg_mode": (str, ("seq-mean-token-sum-norm",)),
-    "algorithm.adv_estimator": (str, ("grpo", "rloo", "reinforce_plus_plus_baseline")),
+    "algorithm.adv_estimator": (
+        str,
+        ("grpo", "rloo", "reinforce_plus_plus_baseline", "reinforce_plus_plus", "opo", "gpg", "grpo_passk"),
+    ),
     "algorithm.norm_adv_by_std_in_grpo": Switch,
     "trainer.total_training_steps": Count,
     "algorithm.filter_groups.enable": Switch,

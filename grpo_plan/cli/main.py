@@ -14,7 +14,8 @@ from grpo_plan import __version__
 from grpo_plan.errors import GrpoPlanError, one_line
 
 COMMANDS = tuple(
-    "example mixed formats fit plan refill temperature mix allocate emit pilot-size plot diagnose watch".split()
+    "example mixed formats fit plan refill temperature mix allocate emit pilot-size passk remedies advantages "
+    "losses simulate plot diagnose watch".split()
 )
 BAD_DATA = 1
 # typer does not export the base of its usage errors; this is it, in every version.

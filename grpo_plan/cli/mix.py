@@ -53,7 +53,7 @@ def mix(
         str,
         typer.Option(metavar="K|LO:HI|FILE", help="Score noise over contrast: measured, a range, or a probe's file."),
     ] = "1:300",
-    estimator: Annotated[str, typer.Option(help="Advantage: grpo, dr_grpo or rloo.")] = "grpo",
+    estimator: Annotated[str, typer.Option(help="Advantage that sums to 0 in a group, e.g. grpo.")] = "grpo",
     max_kl: Annotated[str, typer.Option(metavar="NATS|none", help="Largest KL from the mix of now.")] = "0.1",
     floor: Annotated[
         Many, typer.Option(metavar="[NAME=]SHARE", help="Smallest share of all strata or one; repeat.")

@@ -45,7 +45,13 @@ def plan(
         typer.Option(metavar="K|LO:HI|FILE", help="Score noise over contrast: measured, a range, or a probe's file."),
     ] = "1:300",
     estimator: Annotated[
-        str, typer.Option(help="Advantage: grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl or sign.")
+        str,
+        typer.Option(
+            metavar="NAME[:VALUE]",
+            help="Advantage: grpo, grpo_sample, grpo_batch, dr_grpo, rloo, maxrl, dapo, gdpo, f_grpo:GAMMA, passk:K, "
+            "opo, gpg, reinforce_plus_plus_baseline, reinforce_plus_plus, reinforce, sign, w_reinforce:WEIGHT, nsr, "
+            "ngrpo or grpo_passk.",
+        ),
     ] = "grpo",
     max_dead: Annotated[float, typer.Option(help="Limit of the max-dead objective.")] = 0.4,
     hard_below: Annotated[float, typer.Option(help="Pass rate of a hard prompt, for coverage.")] = 0.25,
@@ -71,13 +77,15 @@ def plan(
     from grpo_plan.cli.plan_json import plan_document
     from grpo_plan.cli.plan_text import print_plan
     from grpo_plan.cli.plot import picture_target
+    from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
     refill = bool(costs.values.get("refill"))
-    trainer.rules(costs.values.get("gpus"), estimator, refill=refill)  # a wrong name is told before a long read
+    parse_estimator(estimator)  # a wrong name is told before a long read
+    trainer.rules(costs.values.get("gpus"), estimator, refill=refill)
     pilot = request.read()
     budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:

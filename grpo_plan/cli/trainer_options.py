@@ -46,15 +46,13 @@ class TrainerRequest:
                     option = {"version": "trainer-version"}.get(name, name.replace("_", "-"))
                     raise DomainError(f"--{option} needs a trainer; got none. Give --trainer, e.g. --trainer trl.")
             return None
+        from grpo_plan.estimators import get_estimator
+        from grpo_plan.trainers.base import offered_estimator
         from grpo_plan.trainers.refills import require_refill
         from grpo_plan.trainers.registry import get_trainer
 
         found = get_trainer(self.trainer)
-        if estimator not in found.estimators:
-            raise DomainError(
-                f"{found.title} offers the estimators {', '.join(found.estimators)}; got {estimator!r}. Give one of "
-                "them with --estimator, or plan without --trainer."
-            )
+        offered_estimator(found, get_estimator(estimator))
         if refill:
             require_refill(found)
         return found.rules(self._hardware(gpus), self.version)

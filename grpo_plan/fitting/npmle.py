@@ -17,6 +17,7 @@ MAX_ITERATIONS = 300
 STARTS = 21
 SUM_WEIGHT = 10.0  # of the penalty that keeps the masses of the quadratic model near a sum of 1
 SMALLEST_MASS = 1e-300
+LEAST_START = 1e-15  # likelihood of a cell at the start
 LEAST_GAIN = 1e-19  # of the mean log-likelihood: less than its rounding, so that no step is made in earnest
 LEAST_KEPT = 1e-9  # share of its probability that a cell keeps in one step: none may vanish
 
@@ -43,9 +44,14 @@ class Masses:
 
 
 def even_start(mixing: Mixing) -> Masses:
-    """Equal masses on points spread over the grid."""
+    """Equal masses on points spread over the grid; where these leave a cell next to impossible, on its best point too.
+
+    With many rollouts of few prompts a cell's likelihood is narrow, and Newton steps from 1e-39 lead nowhere.
+    """
     m = mixing.passing.size
     points = np.unique(np.linspace(0, m - 1, STARTS).astype(np.intp))
+    if float(mixing.likelihood[:, points].sum(axis=1).min()) < LEAST_START:
+        points = np.union1d(points, mixing.likelihood.argmax(axis=1))
     return _state(mixing, np.zeros(m), points, np.full(points.size, 1.0 / points.size), math.inf)
 
 

@@ -67,6 +67,8 @@ def feasible_designs(
     group_sizes: Iterable[int] | None,
     rules: DesignRules | None,
     level: float,
+    *,
+    smallest: int = MIN_GROUP_SIZE,
 ) -> Feasible:
     """The largest design of each group size within the budget, rounded down to what the trainer accepts.
 
@@ -84,6 +86,12 @@ def feasible_designs(
         sizes = set(candidate_group_sizes(budget.rollouts_in_a_step))
         largest = largest_group_size(budget, cost, content_of, MAX_GROUP_SIZE)
         sizes |= {largest} if largest is not None else set()
+        sizes = {g for g in sizes if g >= smallest}
+        if not sizes:
+            raise InfeasiblePlanError(
+                f"No group of up to {MAX_GROUP_SIZE} rollouts will do: the estimator needs at least {smallest:,}. "
+                "Give larger ones with --group-sizes."
+            )
     else:
         if isinstance(group_sizes, str) or not isinstance(group_sizes, Iterable):
             raise DomainError(f"group_sizes must be a list of whole numbers; got {group_sizes!r}.")

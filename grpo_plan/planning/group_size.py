@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level, require
-from grpo_plan.advantages import GroupMoments, get_estimator
 from grpo_plan.costs import Budget, CostModel, binding_constraint
 from grpo_plan.errors import DomainError, InfeasiblePlanError
+from grpo_plan.estimators import GroupMoments, get_estimator
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.assumptions import assumptions
@@ -72,7 +72,7 @@ def plan_group_size(
             ``"max-dead"``: smallest group size whose dead fraction is at most ``max_dead``.
             ``"mixed-groups"``: most mixed groups per cost. ``"coverage"``: smallest group size at which a hard prompt
             shows a pass. ``"rare-mode"``: fewest mixed groups that miss a rare kind of right answer.
-        estimator: A name of `grpo_plan.advantages.ESTIMATORS`.
+        estimator: A name of `grpo_plan.estimators.ESTIMATORS`, settings behind a colon, e.g. ``"passk:4"``.
         kappa: Score noise over contrast: what `measure_kappa` or a probe found, a value, or a range.
         max_dead: Limit of the ``max-dead`` objective, in [0, 1].
         group_sizes: Candidates; default 2 to 512: powers of two, three and five times powers of two, the divisors of
@@ -113,12 +113,12 @@ def plan_group_size(
     kappas, rho, share = planned_kappa(kappa, fit), as_coherence(coherence), as_level(level)
     advantage, cost = get_estimator(estimator), cost or CostModel()
     _refuse_hopeless(fit)
-    feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share)
+    feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share, smallest=advantage.min_group_size)
     candidates = feasible.candidates
     sizes = [c.design.group_size for c in candidates]
     laws = {size: c.law for size, c in zip(sizes, candidates, strict=True)}
     probed = get_estimator("rloo")  # whose gradients a probe measures
-    extra = {advantage.weights(size)[0] for size in sizes} - set(laws)
+    extra = {advantage.law_size(size) for size in sizes} - set(laws)
     laws.update(fit.group_pmfs(extra))
     moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
     groups = np.array([comparable_groups(c, budget, cost) for c in candidates])
@@ -185,7 +185,7 @@ def plan_group_size(
         flat_range=flat_range(frontier),
         sensitivity=_sensitivity(fit, sizes, ends, kappas, prompt_cost, rho),
         kappa=kappas,
-        estimator=estimator,
+        estimator=advantage.label,
         coherence=rho,
         cost_model=cost,
         binding_constraint=binding_constraint(budget),

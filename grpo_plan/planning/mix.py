@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_level, require
-from grpo_plan.advantages import get_estimator
 from grpo_plan.errors import DomainError, InfeasiblePlanError
+from grpo_plan.estimators import ESTIMATORS, get_estimator
 from grpo_plan.fitting.fit import fit_pass_rates, refuse_filtered
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
@@ -69,7 +69,7 @@ def plan_mix(
         correction: For buckets: ``"posterior"`` (under the fitted distribution) or ``"halves"`` (half the rollouts
             choose the bucket, the other half speak of it; G at most n/2).
         objective: ``"signal"``: progress of the mix. ``"mixed-groups"``, ``"dead"``: fewest dead groups.
-        estimator: ``"grpo"``, ``"dr_grpo"`` or ``"rloo"``.
+        estimator: A name of `grpo_plan.estimators.ESTIMATORS` whose advantages sum to 0 in a group.
         kappa: Score noise over contrast: a measured value, or a range.
         max_kl: Largest KL divergence from the mix of now, in nats; ``math.inf`` for none. The default 0.1 moves at
             most 22 points of a step's prompts between strata (Pinsker).
@@ -101,7 +101,8 @@ def plan_mix(
     g, level = as_count(group_size, "group_size", minimum=2, maximum=MAX_GROUP_SIZE), as_level(level)
     advantage = get_estimator(estimator)
     if not advantage.centred:
-        raise DomainError(f"a mix needs a centred estimator; got {estimator!r}. Give grpo, dr_grpo, rloo or maxrl.")
+        known = ", ".join(name for name, e in ESTIMATORS.items() if e.centred)
+        raise DomainError(f"a mix needs a centred estimator; got {estimator!r}. Give one of {known}.")
     if not isinstance(kappa, KappaMeasurement):
         as_kappa_range(kappa)
     refuse_filtered(pilot, "A mix compares strata by all their groups")
@@ -130,7 +131,7 @@ def plan_mix(
     gain = float(judge.worth(table, chosen, best_at) / judge.worth(table, limits.bounds.base, best_at))
     return Mix(
         objective=objective,
-        estimator=estimator,
+        estimator=advantage.label,
         group_size=g,
         prompts_per_step=prompts_per_step,
         steps=steps,

@@ -8,8 +8,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.advantages import Estimator
 from grpo_plan.errors import InfeasiblePlanError
+from grpo_plan.estimators import Estimator
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.planning.mix_plan import MixCorner, MixPoint
 from grpo_plan.planning.mix_solver import (

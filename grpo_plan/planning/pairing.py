@@ -94,7 +94,7 @@ def temperature_pilots(source: Pilot | Mapping[float, Pilot]) -> tuple[tuple[Tem
     rounded = np.round(source.temperature, DIGITS)
     values = np.unique(rounded[known])
     _check_temperatures([float(t) for t in values])
-    parts = tuple(_pooled(float(t), source._subset(np.flatnonzero(rounded == t))) for t in values)
+    parts = tuple(pooled_prompts(float(t), source._subset(np.flatnonzero(rounded == t))) for t in values)
     return parts, int(source.prompts_per_row[~known].sum())
 
 
@@ -117,7 +117,7 @@ def _from_mapping(source: Mapping[float, Pilot]) -> tuple[TemperaturePilot, ...]
         parts[temperature] = pilot
     _check_temperatures(list(parts))
     unnamed = all(has_row_names(pilot.prompt_id) for pilot in parts.values())
-    return tuple(_pooled(t, parts[t], named=not unnamed) for t in sorted(parts))
+    return tuple(pooled_prompts(t, parts[t], named=not unnamed) for t in sorted(parts))
 
 
 def _check_temperatures(temperatures: list[float]) -> None:
@@ -132,8 +132,8 @@ def _check_temperatures(temperatures: list[float]) -> None:
         )
 
 
-def _pooled(temperature: float, pilot: Pilot, *, named: bool = True) -> TemperaturePilot:
-    """The pilot with rows of one prompt added up; prompts without a name stay apart."""
+def pooled_prompts(temperature: float, pilot: Pilot, *, named: bool = True) -> TemperaturePilot:
+    """The pilot with rows of one prompt added up; prompts without a name, or all if not ``named``, stay apart."""
     pilot = replace(pilot, temperature=np.full(pilot.successes.size, temperature))  # those that are rounded to it agree
     if pilot.prompt_id is None or not named:
         return TemperaturePilot(temperature=temperature, pilot=pilot, rows={}, pooled_rows=0)

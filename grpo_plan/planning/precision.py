@@ -1,4 +1,4 @@
-"""How sure a pilot is of the progress of one design beside another (theory.md, eq. 71)."""
+"""How sure a pilot is of the progress of one design beside another (theory.md, eq. 71 and 102)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._binomial import binomial_window
-from grpo_plan.advantages import Estimator, GroupMoments, get_estimator
+from grpo_plan.estimators import Estimator, GroupMoments, get_estimator
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.result import PassRateFit
 
 Floats = NDArray[np.float64]
 WIDEST = 50.0  # of the logarithm of a ratio
+STEP = 1e-4  # of the mean pass rate, times m (1 - m), for a derivative
 
 
 def progress_limits(
@@ -43,7 +44,7 @@ def progress_limits(
         level: Confidence level.
     """
     advantage = get_estimator(estimator)
-    laws = fit.group_pmfs({s for size in sizes for s in (size, advantage.weights(size)[0])})
+    laws = fit.group_pmfs({s for size in sizes for s in (size, advantage.law_size(size))})
     moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
     worth = np.array([_worth(m, kappa, coherence) for m in moments]) * np.asarray(groups)
     best = int(np.argmax(worth))
@@ -53,8 +54,11 @@ def progress_limits(
     ratio = float(worth[which] / worth[best])
 
     def tangent(p: Floats) -> Floats:
-        mine = _influence(advantage, sizes[which], moments[which], kappa, coherence, p)
-        return mine - _influence(advantage, sizes[best], moments[best], kappa, coherence, p)
+        mine, other = (
+            _influence(advantage, size, moments[i], kappa, coherence, p, laws[advantage.law_size(size)])
+            for i, size in ((which, sizes[which]), (best, sizes[best]))
+        )
+        return mine - other
 
     functional = custom(tangent, "progress ratio")
     low, high = fit.limits_of(functional, level)
@@ -69,10 +73,21 @@ def _worth(moments: GroupMoments, kappa: float, coherence: float) -> float:
 
 
 def _influence(
-    advantage: Estimator, group_size: int, moments: GroupMoments, kappa: float, coherence: float, p: Floats
+    advantage: Estimator,
+    group_size: int,
+    moments: GroupMoments,
+    kappa: float,
+    coherence: float,
+    p: Floats,
+    law: Floats | None = None,
 ) -> Floats:
-    """Derivative of ``log(E[t]**2 / V)`` in the mass of F at each pass rate; its mean under the fitted F is 0."""
-    size, signal, square, noise = advantage.weights(group_size)
+    """Derivative of ``log(E[t]**2 / V)`` in the mass of F at each pass rate; its mean under the fitted F is 0.
+
+    An estimator that subtracts the batch's mean pass rate changes with it: one more term, which needs the law of passes
+    that the moments are of (theory.md, eq. 102).
+    """
+    mean = 0.0 if law is None else float(law @ np.arange(law.size)) / (law.size - 1)
+    size, signal, square, noise = advantage.for_mean(mean).weights(group_size)
     counts, chances = binomial_window(size, p)
     t, scatter = ((chances * weight[counts]).sum(axis=1) for weight in (signal, square + kappa * noise))
     variance = float(moments.variance(np.array(kappa), coherence))
@@ -80,4 +95,21 @@ def _influence(
     fall = (scatter - 2.0 * coherence * moments.signal * t) / variance
     floor = (moments.signal_square + kappa * moments.noise - 2.0 * coherence * moments.signal**2) / variance
     influence: Floats = 2.0 * (relative - 1.0) - (fall - floor)
+    if advantage.batch and law is not None:
+        influence += (p - mean) * _slope_in_mean(advantage, group_size, law, kappa, coherence, mean)
     return influence
+
+
+def _slope_in_mean(
+    advantage: Estimator, group_size: int, law: Floats, kappa: float, coherence: float, mean: float
+) -> float:
+    """Derivative of ``log(E[t]**2 / V)`` in the mean that the estimator subtracts, at a fixed law of passes."""
+    step = STEP * mean * (1.0 - mean)
+    if step == 0.0:
+        return 0.0
+    ends = []
+    for there in (mean + step, mean - step):
+        _, *weights = advantage.for_mean(there).weights(group_size)
+        signal, square, noise = (float(law @ weight) for weight in weights)
+        ends.append(np.log(_worth(GroupMoments(signal=signal, signal_square=square, noise=noise), kappa, coherence)))
+    return float(ends[0] - ends[1]) / (2.0 * step)

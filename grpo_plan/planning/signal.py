@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_one_probability, as_positive
-from grpo_plan.advantages import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
 from grpo_plan.errors import DomainError
+from grpo_plan.estimators import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
 from grpo_plan.fitting.result import PassRateFit
 
 Floats = NDArray[np.float64]

@@ -117,6 +117,9 @@ class RolloutSink:
             if (name := self.request.given.get(role)) is not None:
                 counted[role] = columns[name] if name in columns else self._missing(name, role, columns)
         observer, observed = self.tally.observer, counted
+        if observer is not None and "group" in columns:  # it sees what was sampled together, too
+            observed = counted | {"group": columns["group"], "step": columns.get("step", [None] * len(kept))}
+            self.tally.observer = None
         if (self.filtered is not None or self._apart) and "group" in columns:  # dropped were groups
             prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))
             apart = [

@@ -14,7 +14,19 @@ from grpo_plan.errors import DomainError
 from grpo_plan.rules import RuleCheck
 from grpo_plan.trainers.base import Hardware, Recipe
 
-ESTIMATORS = ("grpo", "dr_grpo", "rloo", "sign", "maxrl", "grpo_batch")
+ESTIMATORS = (
+    "grpo",
+    "dr_grpo",
+    "rloo",
+    "sign",
+    "maxrl",
+    "grpo_batch",
+    "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline",
+    "opo",
+    "gpg",
+    "grpo_passk",
+)
 LARGEST_CHOSEN_MICRO_BATCH = 16
 GROUP_RULE = "a group needs at least 2 rollouts"
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from grpo_plan._validate import as_count, as_positive
 from grpo_plan.costs import Design
+from grpo_plan.errors import DomainError
+from grpo_plan.estimators import Estimator
 from grpo_plan.rules import DesignRules, RuleCheck
 
 
@@ -55,7 +57,7 @@ class Recipe:
 
     Attributes:
         design: Group size, prompts per step, steps.
-        estimator: Advantage estimator, a name of `grpo_plan.advantages`.
+        estimator: Advantage estimator, a name of `grpo_plan.estimators`.
         temperature: Sampling temperature; None leaves the trainer's own.
         max_response_tokens: Longest response; None leaves the trainer's own.
         refill: Dynamic sampling; None: off.
@@ -135,3 +137,30 @@ class Trainer:
     refill_keys: Callable[[str | None], RefillKeys] = _multiplier_alone
     rules: Callable[[Hardware, str | None], DesignRules]
     block: Callable[[Recipe, Hardware, str | None], Block]
+
+
+SAME_PLAN = {  # estimators of one plan: which of two stds, or which number of the batch, is the trainer's own choice
+    "grpo_sample": "grpo",
+    "gdpo": "grpo",
+    "opo": "dr_grpo",
+    "gpg": "dr_grpo",
+    "reinforce_plus_plus_baseline": "grpo_batch",
+}
+
+
+def offered_estimator(trainer: Trainer, estimator: Estimator) -> str:
+    """The name under which a trainer's block asks for an estimator.
+
+    Raises:
+        DomainError: Its blocks cannot; the message says what can.
+    """
+    name = "grpo" if estimator.name == "grpo_sample" else estimator.name
+    if name in trainer.estimators and not estimator.changed:
+        return name
+    if name == "dapo":
+        advice = "DAPO is grpo with dead groups filtered out: use grpo and --refill"
+    elif SAME_PLAN.get(name) in trainer.estimators:
+        advice = f"{SAME_PLAN[name]} has the same plan: use it"
+    else:
+        advice = f"Use {', '.join(trainer.estimators)}"
+    raise DomainError(f"{trainer.title} blocks cannot ask for the estimator {estimator.label!r}. {advice}.")

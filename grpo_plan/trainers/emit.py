@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from grpo_plan._validate import as_count, as_positive, require
-from grpo_plan.advantages import ESTIMATORS, get_estimator
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PlanFormatError
+from grpo_plan.estimators import get_estimator
 from grpo_plan.planning.plan import Plan, PlannedDesign
-from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer
+from grpo_plan.trainers.base import Block, Hardware, Recipe, Refilling, Trainer, offered_estimator
 from grpo_plan.trainers.nearest import MIN_GROUP_SIZE, require_accepted
 from grpo_plan.trainers.planned import PlannedRecipe, recipe_of, with_refill
 from grpo_plan.trainers.refills import require_refill
@@ -75,7 +75,7 @@ def emit(
     temperature = planned.temperature if temperature is None else temperature
     recipe = Recipe(
         design=design_of(plan),
-        estimator=_estimator(found, estimator or _planned_estimator(plan)),
+        estimator=offered_estimator(found, get_estimator(estimator or _planned_estimator(plan))),
         temperature=None if temperature is None else as_positive(temperature, "temperature"),
         max_response_tokens=None if longest is None else as_count(longest, "max_response_tokens"),
         refill=refill,
@@ -146,22 +146,11 @@ def _planned_estimator(plan: object) -> str:
     if isinstance(plan, Plan):
         return plan.estimator
     if isinstance(plan, Mapping) and plan.get("estimator") is not None:
-        name = plan["estimator"]
-        if name not in tuple(ESTIMATORS):
-            raise PlanFormatError(f"plan: estimator must be one of {', '.join(ESTIMATORS)}; got {str(name)[:40]!r}.")
-        return str(name)
+        try:
+            return get_estimator(plan["estimator"]).label
+        except DomainError as error:
+            raise PlanFormatError(f"plan: {error}") from None
     return DEFAULT_ESTIMATOR
-
-
-def _estimator(trainer: Trainer, name: str) -> str:
-    name = get_estimator(name).name
-    if name == "grpo_sample":  # the same plan; which of the two stds is divided by is the trainer's own choice
-        name = "grpo"
-    if name not in trainer.estimators:
-        raise DomainError(
-            f"{trainer.title} blocks cannot ask for the estimator {name!r}. Use {', '.join(trainer.estimators)}."
-        )
-    return name
 
 
 def _shared_notes(recipe: Recipe) -> list[str]:

@@ -104,7 +104,7 @@ def _estimator_notes(name: str) -> list[str]:
         return [
             "The example configurations use a leave-one-out baseline with the std; the block turns it off for GRPO."
         ]
-    if name in ("sign", "maxrl"):
+    if name not in ("dr_grpo", "rloo"):
         return [f"NeMo-RL offers no estimator '{name}': the block sets grpo, which is not what was planned."]
     return []
 

@@ -26,6 +26,7 @@ RULE = (
     "each): verl refuses a remainder over the GPUs and pads or cuts one over the micro-batches"
 )
 
+_OVER_TOKENS = "takes mean and std over all tokens of the batch, so long responses weigh more in them."
 _OFFERS: dict[str, tuple[dict[str, Any], str | None]] = {
     "grpo": ({"algorithm.adv_estimator": "grpo", "algorithm.norm_adv_by_std_in_grpo": True}, None),
     "dr_grpo": (
@@ -41,6 +42,23 @@ _OFFERS: dict[str, tuple[dict[str, Any], str | None]] = {
         {"algorithm.adv_estimator": "reinforce_plus_plus_baseline"},
         "reinforce_plus_plus_baseline subtracts the group mean and scales by the std over all tokens of the batch, so "
         "long responses weigh more in the scale.",
+    ),
+    "reinforce_plus_plus_baseline": (
+        {"algorithm.adv_estimator": "reinforce_plus_plus_baseline"},
+        f"reinforce_plus_plus_baseline {_OVER_TOKENS}",
+    ),
+    "reinforce_plus_plus": (
+        {"algorithm.adv_estimator": "reinforce_plus_plus"},
+        f"reinforce_plus_plus {_OVER_TOKENS}",
+    ),
+    "opo": (
+        {"algorithm.adv_estimator": "opo"},
+        "opo weighs the rewards of its baseline by length; planned is equal lengths.",
+    ),
+    "gpg": ({"algorithm.adv_estimator": "gpg"}, None),
+    "grpo_passk": (
+        {"algorithm.adv_estimator": "grpo_passk", "algorithm.norm_adv_by_std_in_grpo": True},
+        "grpo_passk trains on the best rollout of a group alone, and not at all on groups with two passes or more.",
     ),
 }
 
@@ -143,7 +161,7 @@ TRAINER = Trainer(
     title="verl",
     versions=("0.5", "0.9", "0.9.1"),
     evidence="run 0.9.1, 0.9.0, 0.8.0 (hydra configuration and batch checks, without a GPU); source of the DAPO recipe",
-    estimators=("grpo", "dr_grpo", "rloo", "grpo_batch"),
+    estimators=tuple(_OFFERS),
     refill_keys=_refill_keys,
     rules=rules,
     block=block,

@@ -1,0 +1,210 @@
+"""``grpo-plan advantages``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import FormatOption, JsonOption, OutputFormat, write_json
+from grpo_plan.errors import DomainError, one_line
+from grpo_plan.trainers.registry import known_trainers
+
+if TYPE_CHECKING:
+    from grpo_plan.cli.advantages_text import Compared
+    from grpo_plan.estimators.amplification import Amplification
+    from grpo_plan.estimators.result import Advantages
+
+Repeated = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(advantages)
+
+
+def advantages(
+    files: Annotated[Repeated, typer.Argument(metavar="[FILE]...", help="Groups that a trainer dumped.")] = None,
+    rewards: Annotated[
+        Repeated,
+        typer.Option(metavar="R,R,...", help="Rewards of one group; give it again for each. none: not scored."),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(help="Its name, settings after a colon, e.g. passk:2. Default: grpo, or the trainer's."),
+    ] = None,
+    std: Annotated[str | None, typer.Option(help="Standard deviation: population or sample.")] = None,
+    eps: Annotated[float | None, typer.Option(help="Added to the standard deviation. Default 0.")] = None,
+    trainer: Annotated[
+        str | None, typer.Option(help=f"Compute as this trainer does, e.g. {', '.join(known_trainers()[:3])}.")
+    ] = None,
+    trainer_version: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="Version of the trainer, e.g. 1.16. Default: the newest that was read."),
+    ] = None,
+    setting: Annotated[
+        Repeated, typer.Option(metavar="KEY=VALUE", help="The trainer's own setting, e.g. scale_rewards=batch.")
+    ] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="What every estimator does with these groups.")] = False,
+    pass_threshold: Annotated[
+        float | None, typer.Option(help="A rollout passes when its reward is at least this.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Rewards at most this far apart count as equal.")] = 1e-8,
+    reward: Annotated[str | None, typer.Option(help="Reward function to take from a file that has several.")] = None,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Print the advantages that an estimator gives to the rollouts of groups.
+
+    It says what becomes of dead groups and of failed scoring, and what division by a spread does to small gaps.
+
+    Example: grpo-plan advantages --rewards 1,0,0,0 --rewards 0,0,0,0 --compare
+    """
+    from grpo_plan.cli.advantages_text import print_advantages, print_comparison
+    from grpo_plan.estimators.amplification import amplification
+    from grpo_plan.estimators.computing import advantages as computed
+
+    choices: dict[str, Any] = {
+        "std": std, "eps": eps, "trainer": trainer, "version": trainer_version, **_settings(setting, trainer)
+    }  # fmt: skip
+    if compare and any(x is not None for x in (estimator, std, eps, trainer, trainer_version, setting)):
+        raise DomainError(
+            "--compare shows every estimator's formula: leave out --estimator, --std, --eps and --trainer."
+        )
+    groups, notes, as_passes = _groups(files, rewards, reward, pass_threshold)
+    threshold = None if as_passes else pass_threshold
+    as_json = json or format is OutputFormat.JSON
+    if compare:
+        rows = _compared(groups, tolerance, threshold)
+        if as_json:
+            write_json("advantages", {"compare": [_compared_json(row) for row in rows], "notes": notes})
+        else:
+            print_comparison(rows, groups, notes)
+        return
+    result = computed(groups, estimator, tolerance=tolerance, pass_threshold=threshold, **choices)
+    gaps = amplification(groups, estimator, tolerance=tolerance, pass_threshold=threshold, **choices)
+    if as_json:
+        body = _result_json(result)
+        body["notes"] += notes
+        write_json("advantages", {**body, "amplification": _gaps_json(gaps)})
+    else:
+        print_advantages(result, gaps, notes)
+
+
+def _groups(
+    files: Repeated, rewards: Repeated, reward: str | None, pass_threshold: float | None
+) -> tuple[list[list[float]], list[str], bool]:
+    """The groups, what to note of them, and whether they are passes already."""
+    from grpo_plan.cli.advantages_input import logged_groups, typed_groups
+
+    if bool(files) == bool(rewards):
+        raise DomainError("advantages needs rewards: --rewards 1,0,0,0 for each group, or files that a trainer dumped.")
+    if rewards:
+        if reward is not None:
+            raise DomainError("--reward names a reward function of a file; it has no use for --rewards.")
+        return typed_groups(rewards), [], False
+    from grpo_plan.readers.groups_reader import read_groups
+
+    source: Any = files[0] if files and len(files) == 1 else files
+    log = read_groups(source, reward=reward, details=True, pass_threshold=pass_threshold)
+    passes = pass_threshold is not None
+    notes = [*log.notes, *(f"{n:,} rows dropped: {why}" for why, n in log.dropped.items())]
+    if passes:
+        notes.append(f"Rewards of at least {pass_threshold:g} were taken as 1, the others as 0.")
+    notes.append("The order of the rollouts in a group is not that of the file: passes first, failed scoring last.")
+    return logged_groups(log, passes=passes), [one_line(note) for note in notes], passes
+
+
+def _settings(items: Repeated, trainer: str | None) -> dict[str, str | bool]:
+    """``KEY=VALUE`` items; true and false are truth values."""
+    if items and trainer is None:
+        raise DomainError("--setting is of a trainer: give --trainer too. Settings of an estimator follow its name.")
+    found: dict[str, str | bool] = {}
+    for item in items or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip().isidentifier() or key.strip() in COMPUTED_NAMES:
+            raise DomainError(f"--setting must be KEY=VALUE, e.g. scale_rewards=batch; got {one_line(item)[:60]!r}.")
+        found[key.strip()] = {"true": True, "false": False}.get(value.strip().lower(), value.strip())
+    return found
+
+
+COMPUTED_NAMES = ("std", "eps", "trainer", "version", "weights", "tolerance", "pass_threshold", "convention", "lengths")
+
+
+def _compared(groups: list[list[float]], tolerance: float, pass_threshold: float | None) -> list[Compared]:
+    """Every estimator; one that needs larger groups with the largest setting that fits."""
+    from grpo_plan.cli.advantages_text import Compared
+    from grpo_plan.estimators.computing import advantages as computed
+    from grpo_plan.estimators.registry import ESTIMATORS
+
+    size = max(len(group) for group in groups)
+    rows = []
+    for name, one in ESTIMATORS.items():
+        label = f"{name}:{max(size - 1, 1)}" if one.min_group_size > size else name
+        try:
+            result = computed(groups, label, tolerance=tolerance, pass_threshold=pass_threshold)
+            rows.append(Compared(name=label, result=result))
+        except DomainError as error:
+            rows.append(Compared(name=label, result=None, refused=str(error)))
+    if all(row.result is None for row in rows):
+        raise DomainError(rows[0].refused)
+    return rows
+
+
+def _numbers(values: Any) -> list[float | None]:
+    return [None if value != value else float(value) for value in values]
+
+
+def _result_json(result: Advantages) -> dict[str, Any]:
+    groups = [
+        {
+            "kind": str(kind),
+            "rewards": _numbers(rewards[present]),
+            "advantages": _numbers(values[present]),
+        }
+        for kind, rewards, values, present in zip(
+            result.kinds, result.rewards, result.values, result.present, strict=True
+        )
+    ]
+    return {
+        "estimator": result.estimator,
+        "trainer": result.trainer,
+        "description": result.description,
+        "convention": asdict(result.convention),
+        "tolerance": result.tolerance,
+        "counts": result.counts,
+        "rollouts": result.rollouts,
+        "failed_rollouts": int(result.failed.sum()),
+        "live_share": result.live_share,
+        "largest": result.largest,
+        "done_with_dead": result.done_with_dead,
+        "done_with_failed": result.done_with_failed,
+        "groups": groups,
+        "notes": list(result.notes),
+    }
+
+
+def _compared_json(row: Compared) -> dict[str, Any]:
+    body = {} if row.result is None else _result_json(row.result)
+    return {
+        "estimator": row.name,
+        "refused": row.refused or None,
+        **{k: v for k, v in body.items() if k != "estimator"},
+    }
+
+
+def _gaps_json(gaps: Amplification) -> dict[str, Any]:
+    return {
+        "amplifies": gaps.amplifies,
+        "spreads": _numbers(gaps.spreads),
+        "weights": None if gaps.weights is None else _numbers(gaps.weights),
+        "half_gap": gaps.half_gap,
+        "full_gap": gaps.full_gap,
+        "smallest_gap": gaps.smallest_gap,
+        "rounding": gaps.rounding,
+        "noise_groups": gaps.noise_groups,
+        "small_share": gaps.small_share,
+        "proposed_tolerance": gaps.proposed,
+        "reason": gaps.reason,
+    }

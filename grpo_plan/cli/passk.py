@@ -1,0 +1,133 @@
+"""``grpo-plan passk``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grpo_plan.cli.common import (
+    FormatOption,
+    JsonOption,
+    LevelOption,
+    OutputFormat,
+    parse_whole,
+    tell,
+    write_json,
+)
+from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.errors import DomainError
+
+if TYPE_CHECKING:
+    pass
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reads_pilot(passk))
+
+
+def passk(
+    request: PilotRequest,
+    ks: Annotated[
+        str | None, typer.Option(metavar="K,...", help="Tries, comma separated. Default: powers of 2 up to 4 n.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="PILOT", help="Pilot of a second policy, e.g. after RL: compare the two.")
+    ] = None,
+    after_where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=VALUE", help="Rows of the second policy, instead of --where; may be repeated."),
+    ] = None,
+    margin: Annotated[float, typer.Option(help="Gain in pass@k that is still of interest.")] = 0.02,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Also draw the curves: .png, .svg or .pdf.")
+    ] = None,
+    level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
+    json: JsonOption = False,
+) -> None:
+    """Estimate pass@k and pass^k, and compare two policies by them.
+
+    A pilot alone: the curve with intervals up to n and beyond, and how the unsolved share falls. With a second one:
+    whether pass@k rose at every k or the curves cross, and which prompts came within reach.
+
+    Example: grpo-plan passk base.jsonl --after trained.jsonl --ks 1,2,4,8,16
+    """
+    from grpo_plan.cli.page import print_page
+    from grpo_plan.cli.passk_text import comparison_page, curve_page
+    from grpo_plan.passk import compare_pass, pass_curve, pass_tail
+
+    wanted = None if ks is None else parse_ks(ks)
+    as_json = json or format is OutputFormat.JSON
+    second = _second(request, after, after_where)
+    if second is not None:
+        request.refuse_missing("passk --after", "policies are compared by all groups of a prompt.")
+    target = None
+    if output is not None:
+        from grpo_plan.cli.plot import picture_target
+
+        target = picture_target(output, [request, *([] if second is None else [second])])
+    if second is not None:
+        found = compare_pass(request.read(), second.read(), ks=wanted, level=level, margin=margin)
+        if as_json:
+            from grpo_plan.cli.passk_json import comparison_json
+
+            write_json("passk", comparison_json(found))
+        else:
+            print_page(comparison_page(found))
+        shown: Any = found
+    else:
+        fit = request.fit(request.read())
+        curve = pass_curve(fit, ks=wanted, level=level)
+        tail = None if fit.truncation is not None or fit.removed is not None else pass_tail(fit, level=level)
+        if as_json:
+            from grpo_plan.cli.passk_json import curve_json
+
+            write_json("passk", curve_json(curve, tail))
+        else:
+            print_page(curve_page(curve, tail))
+        shown = curve
+    if target is not None:
+        from grpo_plan.plots_passk import draw_pass_curve
+
+        draw_pass_curve(shown, target)
+        tell(f"{output} written.")
+
+
+def _second(request: PilotRequest, after: str | None, after_where: list[str] | None) -> PilotRequest | None:
+    """The second policy: another source, other rows of the same one, or both."""
+    if after is None and not after_where:
+        return None
+    options = dict(request.options)
+    if after_where:
+        filters: dict[str, list[str]] = {}
+        for item in after_where:
+            column, equals, value = item.partition("=")
+            if not equals or not column:
+                raise DomainError(f"--after-where must be COLUMN=VALUE; got {item!r}.")
+            filters.setdefault(column.strip(), []).append(value.strip())
+        options["where"] = filters
+    sources = list(request.sources) if after is None else [after]
+    if sources == list(request.sources) and options["where"] == request.options["where"]:
+        raise DomainError(
+            "passk --after names the rows of the first pilot again, so there is nothing to compare. Give the pilot of "
+            "another policy, or other rows with --after-where."
+        )
+    return replace(request, sources=sources, options=options)
+
+
+def parse_ks(text: str) -> list[int]:
+    """``1,2,4`` as a list.
+
+    >>> parse_ks("4, 1")
+    [4, 1]
+    """
+    try:
+        found = [parse_whole(part, "") for part in text.split(",") if part.strip()]
+    except DomainError:
+        found = []
+    if not found or min(found) < 1:
+        raise DomainError(f"--ks must be whole numbers of at least 1, separated by commas, e.g. 1,2,4; got {text!r}.")
+    return found

@@ -1,0 +1,193 @@
+"""A comparison of remedies as a page that a person can act on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from grpo_plan.cli.common import percent
+from grpo_plan.cli.numbers import amount
+from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part, print_page
+from grpo_plan.fitting.status import FitStatus
+
+if TYPE_CHECKING:
+    from grpo_plan.remedies import AtKappa, Effect, EstimatorEffect, Ranged, RemedyComparison, SamplingEffect, Turn
+
+MARKS = {FitStatus.EXTRAPOLATED: "*", FitStatus.BEYOND_REACH: "!"}
+SIGNS = {"HELPS": "+", "ABOUT_THE_SAME": "=", "DOES_NOT_HELP": "-", "DEPENDS_ON_KAPPA": "~", "CANNOT_TELL": "?"}
+LEGEND = "+ more, = about the same, - less, ~ more or less by kappa, ? cannot tell."
+
+
+def print_remedies(found: RemedyComparison) -> None:
+    """Print the page."""
+    print_page(list(page(found)))
+
+
+def page(found: RemedyComparison) -> Iterator[Part]:
+    """The verdict, the estimators, what they do with dead groups, the sampling, what others say, what it rests on."""
+    for i, sentence in enumerate(found.verdict):
+        yield Line("Answer" if i == 0 else "", sentence, strong=i == 0)
+    yield from _progress(found)
+    yield from _dead_groups(found)
+    yield from _objectives(found)
+    yield from _sampling(found)
+    for title, lines in (
+        ("Elsewhere", found.elsewhere),
+        ("What others found", found.claims),
+        ("What this rests on", found.assumptions),
+    ):
+        yield Heading(title)
+        for line in lines:
+            yield Bullet(line)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with that many decimals; unknown and without limit in a sign.
+
+    >>> number(0.5), number(None), number(float("inf")), number(12345.0)
+    ('0.50', '?', 'none', '12,345')
+    """
+    if value is None:
+        return "?"
+    if math.isinf(value):
+        return "none"
+    return f"{value:.{digits}f}" if abs(value) < 99.5 else amount(value)
+
+
+def ranged(found: Ranged | None, digits: int = 2) -> str:
+    """Value and limits; once, where they are one number.
+
+    >>> from grpo_plan.remedies import Ranged
+    >>> ranged(Ranged(value=0.5, low=0.4, high=None)), ranged(Ranged.exact(1.0)), ranged(None)
+    ('0.50 [0.40, none]', '1', '-')
+    """
+    if found is None:
+        return "-"
+    if found.value is not None and found.low == found.value == found.high:
+        return f"{found.value:g}"
+    high = "none" if found.high is None else number(found.high, digits)
+    return f"{number(found.value, digits)} [{number(found.low, digits)}, {high}]"
+
+
+def _compared(found: RemedyComparison) -> list[EstimatorEffect]:
+    return [e for e in found.estimators if e.same_plan_as is None and not e.refused]
+
+
+def _progress(found: RemedyComparison) -> Iterator[Part]:
+    yield Heading(
+        f"Progress per rollout beside {found.reference} ({percent(found.level)} intervals, for all ratios at once)"
+    )
+    kappas = [f"kappa {k:.3g}" for k in map(float, found.kappa.shown())]
+    rows = [
+        (_signed(e.name, None if e.name == found.reference else e.effect), *(ranged(at.ratio) for at in e.progress))
+        for e in _compared(found)
+    ]
+    yield Grid(("  estimator", *kappas), rows)
+    yield Paragraph(LEGEND)
+    yield from _turns((e.name, e.turn, e.effect) for e in _compared(found) if e.name != found.reference)
+    same = [f"{e.name} = {e.same_plan_as}" for e in found.estimators if e.same_plan_as is not None]
+    if same:
+        yield Paragraph(f"Same advantages up to a factor, so the same progress: {', '.join(same)}.")
+    for e in found.estimators:
+        if e.refused:
+            yield Paragraph(f"{e.name}: left out. {e.refused}")
+    noisy = [(e.name, e.progress) for e in _compared(found) if e.progress and e.progress[0].noise_to_signal is not None]
+    if noisy:
+        yield Heading("Noise to signal of a step", part=True)
+        yield Grid(("estimator", *kappas), [(name, *(_noise(at) for at in ats)) for name, ats in noisy])
+
+
+def _noise(at: AtKappa) -> str:
+    return "?" if at.noise_to_signal is None else f"{at.noise_to_signal:.3g}"
+
+
+def _signed(name: str, effect: Effect | None) -> str:
+    """A name with what the limits say in front."""
+    return f"{' ' if effect is None else SIGNS[effect.name]} {name}"
+
+
+def _turns(rows: Iterable[tuple[str, Turn | None, Effect | None]]) -> Iterator[Part]:
+    """Where orders turn, for what differs enough to matter."""
+    shown = []
+    for name, turn, effect in rows:
+        if turn is None or turn.kappa is None or effect is None or effect.name == "ABOUT_THE_SAME":
+            continue
+        shown.append((name, turn.better, ranged(turn.kappa, 3)))
+    if shown:
+        yield Heading("Where the order turns", part=True)
+        yield Grid(("", "more progress", "kappa"), shown)
+
+
+def push(advantage: float | None) -> str:
+    """What an advantage of a dead group does to its rollouts.
+
+    >>> push(-1.0), push(0.5), push(0.0)
+    ('down by 1', 'up by 0.5', 'nothing')
+    """
+    if advantage is None:
+        return "?"
+    if advantage == 0.0:
+        return "nothing"
+    return f"{'down' if advantage < 0 else 'up'} by {abs(advantage):.3g}"
+
+
+def _dead_groups(found: RemedyComparison) -> Iterator[Part]:
+    yield Heading("Rollouts that train, and what dead groups do")
+    rows = [
+        (e.name, ranged(e.live, 3), push(e.all_fail_advantage), push(e.all_pass_advantage)) for e in _compared(found)
+    ]
+    yield Grid(("estimator", "share with an advantage", "all-fail groups", "all-pass groups"), rows)
+    for e in _compared(found):
+        s, v = e.signal_by_kind, e.noise_by_kind
+        if s is None or v is None or (e.all_fail_advantage == 0.0 and e.all_pass_advantage == 0.0):
+            continue
+        yield Paragraph(
+            f"{e.name}: all-fail groups bring {ranged(s.all_fail)} of its signal and {ranged(v.all_fail)} of its "
+            f"noise; all-pass groups {ranged(s.all_pass)} and {ranged(v.all_pass)}."
+        )
+    yield Paragraph("A rollout without an advantage needs no backward pass; all rollouts are generated and scored.")
+
+
+def _objectives(found: RemedyComparison) -> Iterator[Part]:
+    yield Heading("What each climbs")
+    for e in _compared(found):
+        yield Bullet(f"{e.name}: {e.objective or 'not known in closed form'}.")
+
+
+def _sampling(found: RemedyComparison) -> Iterator[Part]:
+    yield Heading("Sampling")
+    rows = [
+        (
+            s.name,
+            ranged(s.dead, 3) + MARKS.get(s.status, ""),
+            ranged(s.all_fail, 3),
+            ranged(s.all_pass, 3),
+        )
+        for s in found.sampling
+    ]
+    yield Grid(("", "dead groups", "all-fail", "all-pass"), rows)
+    yield Heading("What it costs", part=True)
+    steps = found.prompts_per_step is not None
+    columns = ("", "rollouts a prompt", "rollouts a mixed group", *(["mixed groups a step"] if steps else []))
+    yield Grid(columns, [_price(s, steps) for s in found.sampling])
+    yield Heading(f"Progress per rollout beside now, with {found.reference}", part=True)
+    kappas = [f"kappa {k:.3g}" for k in map(float, found.kappa.shown())]
+    judged = [s for s in found.sampling if s.progress is not None]
+    yield Grid(
+        ("", *kappas), [(_signed(s.name, s.effect), *(ranged(at.ratio) for at in s.progress or ())) for s in judged]
+    )
+    yield from _turns((s.name, s.turn, s.effect) for s in judged)
+    for s in found.sampling:
+        if s.comment:
+            yield Paragraph(f"{s.name}: {s.comment}" + (f" See {s.command}." if s.command else ""))
+    marks = {s.status for s in found.sampling}
+    if FitStatus.EXTRAPOLATED in marks:
+        yield Paragraph("* EXTRAPOLATED beyond twice the pilot's rollouts per prompt: trust the interval.")
+    if FitStatus.BEYOND_REACH in marks:
+        yield Paragraph("! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.")
+
+
+def _price(s: SamplingEffect, steps: bool) -> tuple[str, ...]:
+    cells = (s.name, ranged(s.rollouts, 1), ranged(s.rollouts_per_mixed, 1))
+    return (*cells, ranged(s.mixed_per_step, 1)) if steps else cells

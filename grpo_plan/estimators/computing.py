@@ -1,0 +1,279 @@
+"""`advantages`: rewards of a batch of groups to advantages, by an estimator, a trainer or a convention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from grpo_plan._validate import as_float_array, as_positive, require
+from grpo_plan.errors import DomainError
+from grpo_plan.estimators.arithmetic import convention_values, prepared
+from grpo_plan.estimators.computed import STD, Computed
+from grpo_plan.estimators.conventions import Convention
+from grpo_plan.estimators.presets import Preset, find_preset, presets
+from grpo_plan.estimators.registry import get_estimator, parse_estimator
+from grpo_plan.estimators.result import Advantages
+from grpo_plan.estimators.rewards import (
+    Flags,
+    Floats,
+    GroupRewards,
+    as_group_rewards,
+    as_tolerance,
+    as_weights,
+    equalised,
+    group_kinds,
+    passes,
+    spreads,
+)
+
+SAME_METHOD = {"grpo_sample": "grpo"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What is to be computed: the arithmetic, its settings and its name."""
+
+    computed: Computed
+    settings: dict[str, float]
+    estimator: str | None
+    trainer: str | None
+    description: str
+    notes: tuple[str, ...] = ()
+
+
+def advantages(
+    rewards: Any,
+    estimator: str | None = None,
+    *,
+    std: str | None = None,
+    eps: float | None = None,
+    trainer: str | None = None,
+    version: str | None = None,
+    weights: Any = None,
+    tolerance: float = 1e-8,
+    pass_threshold: float | None = None,
+    convention: Convention | None = None,
+    lengths: Any = None,
+    **parameters: Any,
+) -> Advantages:
+    """Advantages of the rollouts of a batch of groups (theory.md, eq. 105 to 109).
+
+    Args:
+        rewards: Shape (N, G): a row a group, a column a rollout; NaN or None marks failed scoring. (N, G, R) for R
+            reward functions; (G,) for one group; a list of lists where groups differ in size.
+        estimator: Name in the registry, settings after a colon if it has any (``passk:k=2``); ``grpo`` if neither it
+            nor a trainer nor a convention is given. With a trainer: which of the trainer's estimators.
+        std: ``population`` or ``sample``, for estimators that divide by a standard deviation. Default: as the registry.
+        eps: Added to that standard deviation. Default 0: what cannot be divided gets 0.
+        trainer: Compute as this trainer does, e.g. ``trl``.
+        version: Version of the trainer, e.g. ``1.16``; default the newest that was read.
+        weights: Weight of each reward function, shape (R,); default 1.
+        tolerance: Rewards of a group at most this far apart count as equal: the group is dead. Without a trainer its
+            rewards are then taken as equal; with one, or a convention, they are computed as they are.
+        pass_threshold: A rollout passes when its reward is at least this. Not needed for 0/1 rewards.
+        convention: Compute by this convention, instead of an estimator or a trainer.
+        lengths: Tokens of each response, shape (N, G), where they count (``opo``, token whitening). Default: all equal.
+        **parameters: Settings of the estimator, e.g. ``gamma``; with a trainer its own, e.g. ``scale_rewards="batch"``.
+
+    Raises:
+        DomainError: Rewards or settings lie outside their domain, or do not go together.
+
+    >>> advantages([[1, 0, 0, 0], [0, 0, 0, 0]]).values.round(3).tolist()
+    [[1.732, -0.577, -0.577, -0.577], [0.0, 0.0, 0.0, 0.0]]
+    >>> advantages([1, 0, 0, 0], std="sample", eps=1e-4).values.round(3).tolist()
+    [[1.5, -0.5, -0.5, -0.5]]
+    >>> advantages([[1, 0], [0, 0]], "sign").kinds.tolist()
+    ['mixed', 'all_fail']
+    """
+    checked = as_group_rewards(rewards)
+    tolerance = as_tolerance(tolerance)
+    if std is not None and std not in STD:
+        raise DomainError(f"std must be population or sample; got {std!r}.")
+    if eps is not None:
+        eps = as_positive(eps, "eps", allow_zero=True)
+    if pass_threshold is not None and not np.isfinite(as_float_array(pass_threshold, "pass_threshold")).all():
+        raise DomainError(f"pass_threshold must be finite; got {pass_threshold!r}.")
+    chosen = _chosen(estimator, trainer, version, convention, std, eps, parameters)
+    by = chosen.computed.convention
+    weighed = as_weights(weights, checked.by_function.shape[2])
+    long, notes = _lengths(lengths, by, checked)
+    combined = checked.combined(weighed, ignored=by.partial == "ignored")
+    several = by.combine == "normalize_then_sum" and checked.by_function.shape[2] > 1
+    with np.errstate(invalid="ignore"):
+        size = spreads(np.moveaxis(checked.by_function, 2, 1)) if several else spreads(combined)[:, None]
+        dead: Flags = np.asarray(~(size > tolerance).any(axis=1))
+    if chosen.trainer is None and convention is None:
+        if several:
+            checked = replace(checked, by_function=equalised(checked.by_function, tolerance))
+        else:
+            combined = equalised(combined[:, :, None], tolerance)[:, :, 0]
+            checked, weighed = replace(checked, by_function=combined[:, :, None]), np.ones(1)
+    passed = passes(combined, tolerance, pass_threshold)
+    values = _values(chosen, checked, weighed, long, combined, passed, pass_threshold is not None)
+    return Advantages(
+        values=_locked(values),
+        rewards=_locked(combined),
+        present=_locked(checked.present),
+        kinds=_locked(group_kinds(combined, dead, passed)),
+        estimator=chosen.estimator,
+        trainer=chosen.trainer,
+        convention=by,
+        description=chosen.description,
+        tolerance=tolerance,
+        notes=(*chosen.notes, *notes, *_padding(checked)),
+    )
+
+
+def _values(
+    chosen: Chosen, rewards: GroupRewards, weights: Floats, lengths: Floats, combined: Floats, passed: Any, given: bool
+) -> Floats:
+    """The arithmetic, after the rewards were found to be in its domain."""
+    computed, convention = chosen.computed, chosen.computed.convention
+    unit = _in_domain(computed, combined, passed, given)
+    if computed.special is None:
+        if computed.wants == "unit" or computed.wants == "passes":
+            rewards, weights = replace(rewards, by_function=unit[:, :, None]), np.ones(1)
+        return convention_values(convention, rewards, weights, lengths)
+    batch = prepared(convention, rewards, weights, lengths)
+    values = computed.special(batch.rewards, unit, convention, chosen.settings)
+    return finished_special(values, batch.rewards, rewards, computed)
+
+
+def finished_special(values: Floats, seen: Floats, rewards: GroupRewards, computed: Computed) -> Floats:
+    """Failed rollouts get 0, and so do groups with one scored rollout where the group is compared with itself."""
+    scored = ~np.isnan(seen)
+    if computed.convention.baseline != "none":
+        values = np.where((scored.sum(axis=1) < 2)[:, None], 0.0, values)
+    return np.where(rewards.present, np.where(scored, values, 0.0), np.nan)
+
+
+def _in_domain(computed: Computed, combined: Floats, passed: Any, given: bool) -> Floats:
+    """Rewards in [0, 1], or passes where a threshold was given or they are asked for; NaN stays.
+
+    Raises:
+        DomainError: They lie outside, and no threshold says which pass.
+    """
+    name, wants = computed.convention.name, computed.wants
+    if wants == "at_least_zero":
+        _refuse(combined < 0, combined, f"{name} divides by the group's mean reward: rewards must be at least 0", "")
+    if wants in ("any", "at_least_zero"):
+        return combined
+    advice = " Pass pass_threshold= to make them passes and fails."
+    if passed is not None and (given or wants == "passes"):
+        return np.where(np.isnan(combined), np.nan, passed.astype(np.float64))
+    if wants == "passes":
+        other = (combined != 0) & (combined != 1) & ~np.isnan(combined)
+        _refuse(other, combined, f"{name}: rewards must be 0 or 1", advice)
+    _refuse((combined < 0) | (combined > 1), combined, f"{name}: rewards must lie in [0, 1]", advice)
+    return combined
+
+
+def _refuse(bad: Any, values: Floats, rule: str, advice: str) -> None:
+    if bad.any():
+        group, rollout = (int(i) for i in np.argwhere(bad)[0])
+        raise DomainError(f"{rule}; got {values[group, rollout]:g} at group {group}, rollout {rollout}.{advice}")
+
+
+def _chosen(
+    estimator: str | None,
+    trainer: str | None,
+    version: str | None,
+    convention: Convention | None,
+    std: str | None,
+    eps: float | None,
+    parameters: dict[str, Any],
+) -> Chosen:
+    if convention is not None:
+        require(convention, Convention, "convention", "Build one: grpo_plan.Convention(name=..., ...).")
+        if any(x is not None for x in (estimator, trainer, version, std, eps)) or parameters:
+            raise DomainError("convention= says everything: give no estimator, trainer, version, std, eps or settings.")
+        return Chosen(
+            computed=Computed(convention=convention), settings={}, estimator=None, trainer=None,
+            description=convention.words(),
+        )  # fmt: skip
+    if trainer is not None:
+        if std is not None or eps is not None:
+            raise DomainError("a trainer has its own std and eps: give trainer= alone, or std= and eps= without it.")
+        preset = _preset(trainer, version, estimator, parameters)
+        return Chosen(
+            computed=Computed(convention=preset.convention), settings={}, estimator=preset.method,
+            trainer=f"{preset.trainer} {version or preset.source.version}", description=preset.convention.words(),
+            notes=tuple(filter(None, (f"From {preset.source.words()}.", preset.note))),
+        )  # fmt: skip
+    if version is not None:
+        raise DomainError("version= is of a trainer: give trainer= too, or leave it out.")
+    name = "grpo" if estimator is None else estimator
+    known = parse_estimator(name).computed.extras
+    extras = {key: _finite(parameters.pop(key), key) for key in known if key in parameters}
+    found = get_estimator(name, **parameters)
+    computed = found.computed.with_spread(std, eps)
+    words = found.description if std is None and eps is None else _spread_words(computed, found.description)
+    return Chosen(
+        computed=computed, settings={**found.parameters, **computed.extras, **extras}, estimator=found.label,
+        trainer=None, description=words,
+    )  # fmt: skip
+
+
+def _finite(value: Any, name: str) -> float:
+    array = as_float_array(value, name)
+    if array.ndim or not np.isfinite(array):
+        raise DomainError(f"{name} must be one finite number; got {value!r}.")
+    return float(array)
+
+
+def _spread_words(computed: Computed, description: str) -> str:
+    if computed.special is None:
+        return computed.convention.words()
+    return f"{description}; here {computed.convention.scaling.words()}" if computed.convention.scaling else description
+
+
+def _preset(trainer: str, version: str | None, estimator: str | None, options: dict[str, Any]) -> Preset:
+    """The trainer's convention under these options; the first of its settings that is this estimator, if one is named.
+
+    Raises:
+        DomainError: Unknown trainer, version or option, or the trainer lacks the estimator.
+    """
+    preset = find_preset(trainer, version, **options)
+    if estimator is None:
+        return preset
+    wanted = SAME_METHOD.get(estimator, estimator)
+    if preset.method == wanted:
+        return preset
+    covering = [p for p in presets() if p.trainer == preset.trainer and p.covers(version or preset.source.version)]
+    agreeing = [p for p in covering if all(k in p.ignored or dict(p.options).get(k) == v for k, v in options.items())]
+    for one in agreeing:
+        if one.method == wanted:
+            return one
+    known = ", ".join(dict.fromkeys(p.method for p in covering))
+    where = f"{trainer} {version or preset.source.version}"
+    if any(p.method == wanted for p in covering):
+        raise DomainError(f"{where}: these settings give {preset.method}, not {estimator}. Leave one of them out.")
+    raise DomainError(f"{where} has no estimator {estimator}; it has {known}. Leave trainer= out for the formula.")
+
+
+def _lengths(lengths: Any, convention: Convention, rewards: GroupRewards) -> tuple[Floats, tuple[str, ...]]:
+    shape = rewards.present.shape
+    if lengths is None:
+        note = "Lengths of responses count here and were not given: all are taken as equal."
+        return np.ones(shape), (note,) if convention.needs_lengths else ()
+    array = as_group_rewards(lengths).by_function
+    found: Floats = array[:, :, 0]
+    if array.shape[2] != 1 or found.shape != shape or not (found[rewards.present] >= 0).all():
+        raise DomainError(f"lengths must be at least 0, one for each rollout, shape {shape}; got shape {found.shape}.")
+    note = f"Lengths of responses do not count in {convention.name}."
+    return np.nan_to_num(found), () if convention.needs_lengths else (note,)
+
+
+def _padding(rewards: GroupRewards) -> tuple[str, ...]:
+    if rewards.present.all():
+        return ()
+    sizes = rewards.present.sum(axis=1)
+    return (f"Groups have {sizes.min()} to {sizes.max()} rollouts; shorter rows end in NaN, which is no rollout.",)
+
+
+def _locked(array: Any) -> Any:
+    out = np.array(array)
+    out.setflags(write=False)
+    return out
