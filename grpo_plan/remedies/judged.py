@@ -9,6 +9,7 @@ import numpy as np
 
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator
+from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.remedies.kinds import live_rollouts, shares_by_kind
 from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, side_by_side
 from grpo_plan.remedies.result import AtKappa, ByKind, EstimatorEffect, Ranged, Turn

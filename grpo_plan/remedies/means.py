@@ -39,8 +39,8 @@ def law_of(fit: PassRateFit, group_size: int) -> Floats | None:
 def laws_of_one(fit: PassRateFit, sizes: Iterable[int]) -> dict[int, Floats]:
     """Laws of the passes in groups of several sizes, all of one law of the pass rates (theory.md, eq. 119).
 
-    `PassRateFit.group_pmf` answers from counts where it can and from fits elsewhere: right for one mean, not for a ratio of
-    two. Here all sizes are thinned from the counts of the largest, or all are of the likely law.
+    `PassRateFit.group_pmf` answers from counts where it can and from fits elsewhere: right for one mean, not for a
+    ratio of two. Here all sizes are thinned from the counts of the largest, or all are of the likely law.
 
     Raises:
         PilotError: The pilot does not determine the law of passes.

@@ -99,8 +99,8 @@ class Judged:
 def side_by_side(fit: PassRateFit, *designs: tuple[Estimator, int]) -> tuple[Judged, ...]:
     """Estimators at group sizes, all by one law of the pass rates (theory.md, eq. 119).
 
-    Counts up to the largest group size that they answer; beyond it the likely law, for small groups too: of two laws the
-    difference would be taken for one of designs.
+    Counts up to the largest group size that they answer; beyond it the likely law, for small groups too: the difference
+    of two laws would be taken for one of designs.
     """
     sizes = [estimator.law_size(group_size) for estimator, group_size in designs]
     laws = laws_of_one(fit, sizes)

@@ -21,9 +21,9 @@ def turning_kappa(
 ) -> Turn | None:
     """Where the order of two designs at equal rollouts turns; None without a signal (theory.md, eq. 119).
 
-    The limits are the kappas next to the turn at which the limits of the ratio leave 1. So none lies beyond a kappa at which
-    the ratio is known to be above or below 1. A lower limit of 0 says that there may be no turn, or none above 0; no
-    upper limit that there may be none.
+    The limits are the kappas next to the turn at which the limits of the ratio leave 1, so that none lies beyond a kappa
+    at which the ratio is known to be above or below 1. A lower limit of 0, or no upper one, says that the pilot allows
+    no turn at all.
 
     Args:
         fit: Fitted pass rates.
@@ -50,7 +50,9 @@ def turning_kappa(
     def open_by(at: float, ahead: float) -> float:
         """By how much the limits at a kappa, where one is ahead (1) or behind (-1), still hold a ratio of 1."""
         found = log_ratio(one, base, at, coherence)
-        return math.inf if found is None else log_limit(fit, one, base, at, coherence, level, -ahead) * -ahead - abs(found)
+        return (
+            math.inf if found is None else log_limit(fit, one, base, at, coherence, level, -ahead) * -ahead - abs(found)
+        )
 
     beyond = sorted(k for k in shown if k > kappa)
     before = sorted((k for k in shown if 0.0 < k < kappa), reverse=True)
