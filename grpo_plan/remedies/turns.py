@@ -21,9 +21,9 @@ def turning_kappa(
 ) -> Turn | None:
     """Where the order of two designs at equal rollouts turns; None without a signal (theory.md, eq. 119).
 
-    The limits are the kappas next to the turn at which the limits of the ratio leave 1, so that none lies beyond a kappa
-    at which the ratio is known to be above or below 1. A lower limit of 0, or no upper one, says that the pilot allows
-    no turn at all.
+    The limits are the kappas next to the turn at which the limits of the ratio leave 1, so that none lies beyond a
+    kappa at which the ratio is known to be above or below 1. A lower limit of 0, or no upper one, says that the pilot
+    allows no turn at all.
 
     Args:
         fit: Fitted pass rates.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
@@ -46,16 +47,14 @@ def verdict(
     else:
         said = [f"Nothing here is sure to make more progress per rollout than {reference} at {over}."]
     asked = f"kappa {kappa.low:.3g}" if kappa.low == kappa.high else f"kappa {kappa.low:g} to {kappa.high:g}"
-    for effect, words in ((Effect.DOES_NOT_HELP, "these would help"), (Effect.HELPS, "these would help only")):
-        near = [
-            f"{name} {kappa_words(turn)}"
-            for name, e, _, turn in options
-            if e is effect and turn and near_turn(turn, kappa)
-        ]
-        if near:
-            said.append(f"Outside {asked}, but near it, {words}: {_listed(near)}.")
+    turns = [(name, e, turn) for name, e, _, turn in options if turn is not None and near_turn(turn, kappa)]
+    better = [f"{name} {kappa_words(turn)}" for name, e, turn in turns if e is Effect.DOES_NOT_HELP]
+    worse = [f"{name} {kappa_words(_other_side(turn))}" for name, e, turn in turns if e is Effect.HELPS]
+    for names, words in ((better, "these would help"), (worse, "these stop helping")):
+        if names:
+            said.append(f"Outside {asked}, but near it, {words}: {_listed(names)}.")
     groups = (
-        (Effect.DOES_NOT_HELP, "Would not help"),
+        (Effect.DOES_NOT_HELP, f"Would not help at {asked}" if better else "Would not help"),
         (Effect.ABOUT_THE_SAME, "About the same"),
         (Effect.DEPENDS_ON_KAPPA, "Measure kappa first, it decides"),
         (Effect.CANNOT_TELL, "Cannot tell"),
@@ -75,6 +74,11 @@ def near_turn(turn: Turn, kappa: KappaRange) -> bool:
     """
     at = None if turn.kappa is None else turn.kappa.value
     return at is not None and (kappa.low / NEAR <= at < kappa.low or kappa.high < at <= kappa.high * NEAR)
+
+
+def _other_side(turn: Turn) -> Turn:
+    """The turn as seen from the reference."""
+    return replace(turn, better="above" if turn.better == "below" else "below")
 
 
 def kappa_words(turn: Turn) -> str:
