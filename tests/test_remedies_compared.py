@@ -30,6 +30,7 @@ from grpo_plan.remedies.hints import hinted_parts
 from grpo_plan.remedies.kinds import kind_weights, live_rollouts, live_shares, shares_by_kind
 from grpo_plan.remedies.means import at_rates, laws_of_one, mean_of_weights
 from grpo_plan.remedies.progress import Judged, effect_of, log_ratio, progress_ratio, same_plan, side_by_side
+from grpo_plan.remedies.result import EstimatorEffect, SamplingEffect
 from grpo_plan.remedies.sampling import per_mixed
 from grpo_plan.remedies.turns import turn_parts, turning_kappa
 from grpo_plan.remedies.variants import pooled_parts, variant_agreement
@@ -309,7 +310,8 @@ def test_no_turn_lies_where_the_ratio_is_known() -> None:
     flat = 0
     for fit in beta_fits(0.5, 0.5, 400, 3, 1191):
         found = compare_remedies(fit, 8)
-        for row in (*found.estimators[1:], *found.sampling[2:]):
+        rows: list[EstimatorEffect | SamplingEffect] = [*found.estimators[1:], *found.sampling[2:]]
+        for row in rows:
             if row.turn is None or row.turn.kappa is None:
                 continue
             kappa = row.turn.kappa
@@ -872,8 +874,9 @@ def test_the_picture(run: Run, example_file: object, compared: RemedyComparison)
     assert len(names) <= 6
     assert "dapo" not in names
     assert {text.get_text() for text in ax.texts} == {*names, "rloo"}  # each at its curve
-    bars = [line.get_xdata() for line in ax.get_lines() if len(line.get_xdata()) == 2 and line.get_linewidth() == 2.4]
-    assert len({float(np.asarray(x)[0]) for x in bars}) == len(bars)  # none hides another
+    bars = [float(np.asarray(line.get_xdata())[0]) for line in ax.get_lines() if line.get_linewidth() == 2.4]
+    assert bars
+    assert len(set(bars)) == len(bars)  # none hides another
     wanted = plot_remedies(compared, estimators=["nsr", "maxrl"])
     assert {text.get_text() for text in wanted.texts} == {"rloo", "nsr", "maxrl"}
     sizes = plot_group_sizes(compared)
