@@ -22,13 +22,13 @@ from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator, sign_thre
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
+from grpo_plan.planning.live import at_rates, live_rollouts, live_shares, mean_of_weights
 from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import group_moments, progress
 from grpo_plan.plots_remedies import plot_remedies
 from grpo_plan.remedies import AtKappa, Effect, Hint, Ranged, RemedyComparison, compare_remedies
 from grpo_plan.remedies.hints import hinted_parts
-from grpo_plan.remedies.kinds import kind_weights, live_rollouts, live_shares, shares_by_kind
-from grpo_plan.remedies.means import at_rates, mean_of_weights
+from grpo_plan.remedies.kinds import kind_weights, shares_by_kind
 from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, turn_parts, turning_kappa
 from grpo_plan.remedies.sampling import per_mixed
 from grpo_plan.remedies.variants import pooled_parts, variant_agreement

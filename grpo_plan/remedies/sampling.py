@@ -12,9 +12,10 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.remedies.hints import Hint, hinted_parts
-from grpo_plan.remedies.means import clipped, functional_value
+from grpo_plan.remedies.means import functional_value
 from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, turning_kappa
-from grpo_plan.remedies.result import AtKappa, Ranged, SamplingEffect, Turn
+from grpo_plan.planning.live import Ranged, clipped
+from grpo_plan.remedies.result import AtKappa, SamplingEffect, Turn
 from grpo_plan.remedies.variants import pooled_parts
 
 SURELY_DEAD = 1.0 - 1e-12  # 1 to within rounding
