@@ -34,7 +34,9 @@ def live_lines(chosen: Plan) -> list[str]:
     if not any(pushes.values()):
         return [f"{of}, not all of those in mixed groups; a step is all dead with chance {empty}"]
     words = [
-        f"{kind} ones {'down' if push < 0.0 else 'up'} ({push:+.3g} each rollout)" if push else f"{kind} ones are silent"
+        f"{kind} ones {'down' if push < 0.0 else 'up'} ({push:+.3g} each rollout)"
+        if push
+        else f"{kind} ones are silent"
         for kind, push in sorted(pushes.items(), key=lambda item: not item[1])
     ]
     return [f"{of}: dead groups push too, {', '.join(words)}", f"a step has no mixed group with chance {empty}"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._binomial import binomial_window
-from grpo_plan.errors import PilotError
 from grpo_plan.fitting.functionals import Functional, custom
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.live import Ranged, at_rates
