@@ -58,7 +58,7 @@ def by_batch(groups: GroupInput, estimator: str | None, **choices: Any) -> Advan
     """Advantages with the groups of each step as one batch."""
 
     def part(which: list[int]) -> Advantages:
-        lengths = {} if groups.lengths is None else {"lengths": [groups.lengths[i] for i in which]}
+        lengths: dict[str, Any] = {} if groups.lengths is None else {"lengths": [groups.lengths[i] for i in which]}
         return advantages([groups.rewards[i] for i in which], estimator, **choices, **lengths)
 
     whole = part(list(range(len(groups.rewards))))
