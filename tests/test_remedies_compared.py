@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 import grpo_plan as gp
 from grpo_plan import symbolic
+from grpo_plan.costs import Budget
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator, sign_threshold_kappa
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
+from grpo_plan.planning.group_size import plan_group_size
 from grpo_plan.planning.live import at_rates, live_rollouts, live_shares, mean_of_weights
 from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import group_moments, progress
@@ -753,3 +755,26 @@ def test_the_picture(run: Run, example_file: object, compared: RemedyComparison)
     assert names >= {"sign", "grpo", "maxrl"}
     assert "dapo" not in names
     plot_remedies(compare_remedies(fit_of(50, 0, 0), 2))  # nothing to draw is no error
+
+
+@pytest.mark.parametrize("name", ["sign", "maxrl"])
+def test_a_plan_beside_rloo_at_its_own_pick_by_plain_arithmetic(example_fit: PassRateFit, name: str) -> None:
+    """One step's gradient at a time: groups * signal**2 / variance of both, each at its own group size."""
+    from grpo_plan.remedies.planned import beside
+
+    budget, kappas = Budget(rollouts=400_000, steps=100), (2.0, 50.0)
+    plan = plan_group_size(example_fit, budget=budget, estimator=name, kappa=kappas, group_sizes=[2, 4, 8, 16])
+    theirs = plan_group_size(example_fit, budget=budget, estimator="rloo", kappa=kappas, group_sizes=[2, 4, 8, 16])
+    found = beside(plan)
+    assert found is not None
+    assert found.group_size == theirs.least_regret.design.group_size
+    sides = ((plan.recommended.design, name), (theirs.least_regret.design, "rloo"))
+    for at in found.progress:
+        worth = []
+        for design, of in sides:
+            m = group_moments(example_fit, design.group_size, get_estimator(of))
+            worth.append(design.prompts_per_step * m.signal**2 / (m.signal_square + at.kappa * m.noise))
+        assert at.ratio.value == pytest.approx(worth[0] / worth[1])
+        assert at.ratio.high is not None
+        assert at.ratio.low < at.ratio.value < at.ratio.high
+    assert beside(theirs) is None
