@@ -43,6 +43,11 @@ class Rollouts:
         lengths: What is known of lengths.
         dropped: What was read and left out, by reason.
         notes: How the source was read.
+        rewards: Reward of each rollout, shape (N,), NaN where not scored; of counts 1 for a pass and 0 for a fail.
+        advantages: Advantage that the source itself holds, shape (N,), NaN where it has none.
+        step: Training step of each group, shape (groups,), -1 where the source has none; None: never.
+        format: Name of the reader; None for arrays and tables.
+        counts: Whether the source held counts of passes, not single rollouts.
     """
 
     group: NDArray[np.int64]
@@ -53,6 +58,11 @@ class Rollouts:
     lengths: RolloutLengths
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rewards: Floats
+    advantages: Floats | None = None
+    step: NDArray[np.int64] | None = None
+    format: str | None = None
+    counts: bool = False
 
     def __repr__(self) -> str:
         """One line."""
@@ -127,7 +137,7 @@ class Rollouts:
             passed = scored & (rewards >= pass_threshold)
         return cls(
             group=codes.astype(np.int64), cluster=np.arange(names.size), scored=scored, passed=passed,
-            tokens=checked_tokens(known), lengths=_lengths(known),
+            tokens=checked_tokens(known), lengths=_lengths(known), rewards=np.where(scored, rewards, np.nan),
         )  # fmt: skip
 
     @classmethod
@@ -156,7 +166,8 @@ class Rollouts:
         return cls(
             group=group, cluster=np.arange(rows.size), scored=np.ones(group.size, dtype=bool), passed=passed,
             tokens=tokens, lengths=RolloutLengths.MEANS if known else other,
-            dropped=pilot.dropped, notes=pilot.notes,
+            dropped=pilot.dropped, notes=pilot.notes, rewards=passed.astype(np.float64),
+            format=pilot.provenance.format, counts=True,
         )  # fmt: skip
 
 

@@ -499,9 +499,10 @@ def test_the_page(capsys: Any, monkeypatch: Any) -> None:
         "--std", "sample", "--eps", "1e-4",
     )  # fmt: skip
     assert (code, err) == (0, "")
-    assert out.startswith("Formula  grpo: reward minus group mean, over (sample std + 1e-4)\n")
+    assert out.startswith("Answer   4 of 12 rollouts (33%) have an advantage; the largest is 1.5\n")
+    assert "Formula  grpo: reward minus group mean, over (sample std + 1e-4)\n" in out
     assert "Groups   3: 1 mixed, 1 all-pass, 1 all-fail" in out
-    assert "1, 0 x 3  1.5, -0.4999 x 3" in out
+    assert "1, 0 x 3  1.4997, -0.4999 x 3" in out  # equal decimals: the sum is seen to be 0
     assert "Dead     all-pass: 0; all-fail: 0" in out
     assert "Failed   1 failed: left out of means and spreads, advantage 0" in out
     assert "a gap of 0.0002 between one rollout" in out
@@ -516,7 +517,7 @@ def test_the_comparison(capsys: Any, monkeypatch: Any) -> None:
     }
     for name in ESTIMATORS:
         assert name in table or f"{name}:3" in table
-    assert table["grpo"].split(maxsplit=1)[1].startswith("1.732, -0.5774 x 3")
+    assert table["grpo"].split(maxsplit=1)[1].startswith("1.7321, -0.5774 x 3")
     assert table["sign"].split()[-1] == "-2"
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = run(capsys, monkeypatch, "--rewards", "2,0,0,0", "--compare")
@@ -563,9 +564,14 @@ def test_a_dump_of_a_trainer(tmp_path: Any, capsys: Any, monkeypatch: Any) -> No
     assert [sorted(g["rewards"]) for g in body["groups"]] == [sorted(float(x) for x in g) for g in groups]
     assert body["groups"][0]["advantages"] == pytest.approx([1, -1 / 3, -1 / 3, -1 / 3])
     write_dump(path, [[1, 0.25, 0, 0], [0, 0, 0, 0]])
-    code, _, err = run(capsys, monkeypatch, str(path))
-    assert code == 1
-    assert "1 of 2 groups have rewards between their lowest and highest" in err
+    code, out, _ = run(capsys, monkeypatch, str(path), "--json")  # graded rewards; the dump is verl's
+    body = json.loads(out)
+    assert (code, body["trainer"].split()[0]) == (0, "verl")
+    assert body["groups"][0]["rewards"] == [1, 0.25, 0, 0]
+    assert body["groups"][0]["advantages"] == pytest.approx(values([[1, 0.25, 0, 0]], std="sample", eps=1e-6)[0])
+    assert any(note.startswith("The file is a dump of verl") for note in body["notes"])
+    _, out, _ = run(capsys, monkeypatch, str(path), "--estimator", "grpo", "--json")
+    assert json.loads(out)["trainer"] is None
     code, out, _ = run(capsys, monkeypatch, str(path), "--pass-threshold", "0.25", "--estimator", "sign", "--json")
     assert [g["kind"] for g in json.loads(out)["groups"]] == ["mixed", "all_fail"]
     assert json.loads(out)["groups"][0]["advantages"] == [1, 1, -1, -1]
@@ -582,6 +588,9 @@ def test_a_dump_of_a_trainer(tmp_path: Any, capsys: Any, monkeypatch: Any) -> No
         (("--rewards", "1,0", "--trainer", "trl", "--setting", "ab"), "--setting must be KEY=VALUE"),
         (("--rewards", "1,0", "--trainer", "trl", "--setting", "eps=1"), "--setting must be KEY=VALUE"),
         (("--rewards", "1,0", "--compare", "--eps", "1"), "--compare shows every estimator's formula"),
+        (("--rewards", "1,0", "--lengths", "1"), "--lengths must be given once for each --rewards"),
+        (("--rewards", "1,0", "--lengths", "1,x"), "--lengths must be numbers"),
+        (("--rewards", "1,0", "--best-reward", "2"), "grpo has no setting 'best_reward'"),
         (("--rewards", "1,0", "--reward", "r"), "--reward names a reward function of a file"),
         (("--rewards", "1,0", "--estimator", "passk"), "k must be below the group size 2"),
     ],
@@ -591,6 +600,108 @@ def test_bad_commands_are_one_line(words: tuple[str, ...], said: str, capsys: An
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def own_dump(path: Any, own: list[list[float]], rewards: list[list[float]]) -> None:
+    """As TRL writes it, two groups a step."""
+    import polars as pl
+
+    rows = [
+        {"step": 1 + i // 2, "prompt": f"q{i}", "completion": f"c{j}", "score": float(r), "advantage": float(a)}
+        for i, (group, given) in enumerate(zip(rewards, own, strict=True))
+        for j, (r, a) in enumerate(zip(group, given, strict=True))
+    ]
+    pl.DataFrame(rows).write_parquet(path)
+
+
+GRADED: list[list[float]] = [[1, 0.25, 0, 0], [0, 0, 0, 0], [0.5, 0.75, 1, 0], [1, 0, 0, 0.5]]
+
+
+def test_a_dumps_own_advantages_are_compared(tmp_path: Any, capsys: Any, monkeypatch: Any) -> None:
+    """The default setting, another one (batch by batch), and none."""
+    path = tmp_path / "completions_00001.parquet"
+    own_dump(path, gp.advantages(GRADED, trainer="trl").values.tolist(), GRADED)
+    body = json.loads(run(capsys, monkeypatch, str(path), "--json")[1])
+    assert body["own_advantages"]["agree"]
+    assert body["own_advantages"]["setting"] is None
+    batched = [x for i in (0, 2) for x in gp.advantages(GRADED[i : i + 2], trainer="trl", scale_rewards="batch").values]
+    own_dump(path, [x.tolist() for x in batched], GRADED)
+    code, out, _ = run(capsys, monkeypatch, str(path))
+    said = " ".join(out.split())
+    assert code == 0
+    assert "the dump's own advantages are these under" in said
+    assert "scale_rewards=batch" in said
+    own_dump(path, (3.0 * gp.advantages(GRADED, trainer="trl").values).tolist(), GRADED)
+    said = " ".join(run(capsys, monkeypatch, str(path))[1].split())
+    assert "the dump's own advantages are others: 12 of 16 differ, by up to" in said
+    body = json.loads(run(capsys, monkeypatch, str(path), "--estimator", "dr_grpo", "--json")[1])
+    assert not body["own_advantages"]["agree"]
+
+
+def test_a_plain_table_of_rollouts(tmp_path: Any, capsys: Any, monkeypatch: Any) -> None:
+    path = tmp_path / "pilot.jsonl"
+    rows = [("a", 0.7), ("b", 1), ("a", -2.5), ("b", None), ("b", 0)]
+    path.write_text("".join(json.dumps({"prompt_id": p, "reward": r}) + "\n" for p, r in rows))
+    code, out, _ = run(capsys, monkeypatch, str(path), "--estimator", "dr_grpo", "--json")
+    body = json.loads(out)
+    assert code == 0
+    assert [g["rewards"] for g in body["groups"]] == [[0.7, -2.5], [1, None, 0]]
+    assert body["groups"][0]["advantages"] == pytest.approx([1.6, -1.6])
+    assert any("the rollouts of a prompt are taken as one group" in note for note in body["notes"])
+    assert not any("pass_threshold" in note for note in body["notes"])
+
+
+def test_a_small_gap_is_said_first_and_what_to_do(capsys: Any, monkeypatch: Any) -> None:
+    _, out, _ = run(capsys, monkeypatch, "--rewards", "1,0,0,0", "--rewards", ".51,.5,.5,.5", "--trainer", "trl")
+    said = " ".join(out.split())
+    assert "Gap group 1 gets 0.98 of the push of 1, 0 x 3 for a gap of 0.01 What to do: no division" in said
+    assert "Tolerance for equal rewards: none suggests itself" in said
+    _, out, _ = run(capsys, monkeypatch, "--rewards", ".51,.5,.5,.5")
+    assert "Gap      group 0 gets 1.00 of the push" in out
+    assert "none suggests itself" not in out
+    for words in (("--rewards", "1,0"), ("--rewards", ".51,.5", "--estimator", "rloo")):
+        assert "\nGap " not in run(capsys, monkeypatch, *words)[1]
+
+
+@pytest.mark.parametrize("name", ["sign", "nsr", "w_reinforce"])
+def test_a_threshold_is_not_called_a_small_gap(name: str, capsys: Any, monkeypatch: Any) -> None:
+    words = ("--rewards", ".8,.51,.49,.2", "--pass-threshold", ".5", "--estimator", name)
+    said = " ".join(run(capsys, monkeypatch, *words)[1].split())
+    assert "has a small advantage" not in said
+    assert "The threshold decides" in said
+    assert "the smallest gap across it here is 0.02" in said
+    plain = ("--rewards", ".8,.51,.49,.2", "--pass-threshold", ".5", "--estimator", "reinforce")
+    assert "makes a small difference" in " ".join(run(capsys, monkeypatch, *plain)[1].split())  # the reward itself
+
+
+def test_lengths_best_reward_and_a_trainer_beside_the_others(capsys: Any, monkeypatch: Any) -> None:
+    words = ("--rewards", "2,0,0,0", "--best-reward", "2", "--lengths", "10,1,1,1", "--compare", "--trainer", "trl")
+    code, out, _ = run(capsys, monkeypatch, *words, "--json")
+    rows = json.loads(out)["compare"]
+    assert code == 0
+    assert rows[0]["estimator"].startswith("trl 1.")
+    found = {row["estimator"]: row for row in rows}
+    assert found["opo"]["groups"][0]["advantages"][0] == pytest.approx(2 - 20 / 13)
+    assert not any("not given" in note for note in found["opo"]["notes"])
+    scaled = values([[1, 0, 0, 0]], "ngrpo")[0]
+    assert found["ngrpo"]["groups"][0]["advantages"] == pytest.approx(scaled)
+    said = run(capsys, monkeypatch, "--rewards", "1,0", "--lengths", "1,2")[1]
+    assert "--lengths do not count in grpo" in said
+
+
+def test_a_version_newer_than_what_was_read_is_said(capsys: Any, monkeypatch: Any) -> None:
+    said = " ".join(
+        run(capsys, monkeypatch, "--rewards", "1,0", "--trainer", "trl", "--trainer-version", "9")[1].split()
+    )
+    assert "trl 9 (newer than what was read: 1.16.0)" in said
+    assert (
+        "newer" not in run(capsys, monkeypatch, "--rewards", "1,0", "--trainer", "trl", "--trainer-version", "1.16")[1]
+    )
+
+
+def test_missing_advantages_are_named(capsys: Any, monkeypatch: Any) -> None:
+    out = run(capsys, monkeypatch, "--rewards", "1,none,0", "--trainer", "verl")[1]
+    assert "Answer   1, none, 0 (mixed) gets NaN x 3" in out
 
 
 def test_every_group_of_three_levels_against_loops() -> None:

@@ -161,6 +161,31 @@ def test_plan_json(run: Run, example_file: Path) -> None:
     assert body["trainer"] is None
 
 
+def test_a_plan_shows_what_is_live_under_its_estimator(run: Run, example_file: Path) -> None:
+    """Sign: all rollouts, and rloo at its own pick makes more; nsr: every fail; rloo: those of mixed groups."""
+    words = ("plan", example_file, "--budget-rollouts", "2e6", "--steps", 500, "--group-sizes", "2,4,6,8")
+    sign = " ".join(run(*words, "--estimator", "sign").out.split())
+    assert (
+        "4,000 of 4,000 rollouts a step have an advantage under sign: dead groups push too, all-fail ones down" in sign
+    )
+    assert "all-pass ones up (+1 each rollout)" in sign
+    assert "is all dead" not in sign
+    assert "of the progress of rloo at its own pick, G = " in sign
+    assert "grpo-plan remedies" in sign
+    plain = " ".join(run(*words, "--estimator", "rloo").out.split())
+    assert "live rollouts a step; at this D a step is all dead" in plain
+    assert "of the progress of rloo" not in plain
+    body = document(run(*words, "--estimator", "nsr", "--json"))
+    best = body["recommended"]
+    assert best["live"]["all_pass"]["value"] == 0
+    assert best["live"]["share"]["value"] == pytest.approx(1 - 3182 / 9672, abs=0.02)  # the fails of the pilot
+    assert (best["live"]["all_fail_advantage"], best["live"]["all_pass_advantage"]) == (-1, 0)
+    assert body["beside"]["progress"][0]["low"] < body["beside"]["progress"][0]["value"] < 1
+    mixed = document(run(*words, "--json"))["recommended"]
+    assert mixed["live"]["share"]["value"] == pytest.approx(1 - mixed["dead"]["value"])
+    assert document(run(*words, "--refill", "--json"))["recommended"]["live"] is None
+
+
 def test_plan_text_has_the_answer_first_and_its_reasons(run: Run, example_file: Path) -> None:
     answer = run("plan", example_file, "--budget-rollouts", "2e6", "--steps", "500")
     assert answer.out.startswith("Plan    G = 6, 666 prompts a step (3,996 rollouts), 500 steps\n")

@@ -259,7 +259,7 @@ RECORDS = {
         "aggregation misplaced misplaced_low misplaced_high largest_ratio smallest_ratio total_low total_high"
     ),
     "SplitErrors": "rows steps groups_per_step responses micro_batch ranks seed",
-    "Rollouts": "group cluster scored passed tokens lengths dropped notes",
+    "Rollouts": "group cluster scored passed tokens lengths dropped notes rewards advantages step format counts",
 }
 
 

@@ -17,18 +17,21 @@ from numpy.typing import NDArray
 
 import grpo_plan as gp
 from grpo_plan import symbolic
+from grpo_plan.costs import Budget
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator, sign_threshold_kappa
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
+from grpo_plan.planning.group_size import plan_group_size
+from grpo_plan.planning.live import at_rates, live_rollouts, live_shares, mean_of_weights
 from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import group_moments, progress
 from grpo_plan.plots_remedies import plot_group_sizes, plot_remedies
 from grpo_plan.remedies import AtKappa, Effect, Hint, Ranged, RemedyComparison, compare_remedies
 from grpo_plan.remedies.hints import hinted_parts
-from grpo_plan.remedies.kinds import kind_weights, live_rollouts, live_shares, shares_by_kind
-from grpo_plan.remedies.means import at_rates, laws_of_one, mean_of_weights
+from grpo_plan.remedies.kinds import kind_weights, shares_by_kind
+from grpo_plan.remedies.means import laws_of_one
 from grpo_plan.remedies.progress import Judged, effect_of, log_ratio, progress_ratio, same_plan, side_by_side
 from grpo_plan.remedies.result import EstimatorEffect, SamplingEffect
 from grpo_plan.remedies.sampling import per_mixed
@@ -883,3 +886,28 @@ def test_the_picture(run: Run, example_file: object, compared: RemedyComparison)
     assert {text.get_text() for text in sizes.texts} == {"now, refill (G = 8)", "G = 4", "G = 16", "G = 32"}
     for draw in (plot_remedies, plot_group_sizes):
         draw(compare_remedies(fit_of(50, 0, 0), 2))  # nothing to draw is no error
+
+
+@pytest.mark.parametrize("name", ["sign", "maxrl"])
+def test_a_plan_beside_rloo_at_its_own_pick_by_plain_arithmetic(example_fit: PassRateFit, name: str) -> None:
+    """One step's gradient at a time: groups * signal**2 / variance of both, each at its own group size."""
+    from grpo_plan.remedies.planned import beside
+
+    budget, kappas = Budget(rollouts=400_000, steps=100), (2.0, 50.0)
+    plan = plan_group_size(example_fit, budget=budget, estimator=name, kappa=kappas, group_sizes=[2, 4, 8, 16])
+    theirs = plan_group_size(example_fit, budget=budget, estimator="rloo", kappa=kappas, group_sizes=[2, 4, 8, 16])
+    found = beside(plan)
+    assert found is not None
+    assert found.group_size == theirs.least_regret.design.group_size
+    sides = ((plan.recommended.design, name), (theirs.least_regret.design, "rloo"))
+    laws = laws_of_one(example_fit, {get_estimator(of).law_size(design.group_size) for design, of in sides})
+    for at in found.progress:
+        worth = []
+        for design, of in sides:
+            m = get_estimator(of).moments(laws.__getitem__, design.group_size)
+            worth.append(design.prompts_per_step * m.signal**2 / (m.signal_square + at.kappa * m.noise))
+        assert at.ratio.value == pytest.approx(worth[0] / worth[1])
+        assert at.ratio.value is not None
+        assert at.ratio.high is not None
+        assert at.ratio.low < at.ratio.value < at.ratio.high
+    assert beside(theirs) is None

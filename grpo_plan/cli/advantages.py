@@ -12,6 +12,7 @@ from grpo_plan.errors import DomainError, one_line
 from grpo_plan.trainers.registry import known_trainers
 
 if TYPE_CHECKING:
+    from grpo_plan.cli.advantages_input import GroupInput
     from grpo_plan.cli.advantages_text import Compared
     from grpo_plan.estimators.amplification import Amplification
     from grpo_plan.estimators.result import Advantages
@@ -25,19 +26,29 @@ def register(app: typer.Typer) -> None:
 
 
 def advantages(
-    files: Annotated[Repeated, typer.Argument(metavar="[FILE]...", help="Groups that a trainer dumped.")] = None,
+    files: Annotated[
+        Repeated, typer.Argument(metavar="[FILE]...", help="A pilot, or groups that a trainer dumped.")
+    ] = None,
     rewards: Annotated[
         Repeated,
         typer.Option(metavar="R,R,...", help="Rewards of one group; give it again for each. none: not scored."),
     ] = None,
+    lengths: Annotated[
+        Repeated,
+        typer.Option(metavar="T,T,...", help="Tokens of the responses, once for each --rewards: they count in opo."),
+    ] = None,
     estimator: Annotated[
         str | None,
-        typer.Option(help="Its name, settings after a colon, e.g. passk:2. Default: grpo, or the trainer's."),
+        typer.Option(help="Its name, settings after a colon, e.g. passk:2. Default: grpo, or of the trainer."),
     ] = None,
     std: Annotated[str | None, typer.Option(help="Standard deviation: population or sample.")] = None,
     eps: Annotated[float | None, typer.Option(help="Added to the standard deviation. Default 0.")] = None,
     trainer: Annotated[
-        str | None, typer.Option(help=f"Compute as this trainer does, e.g. {', '.join(known_trainers()[:3])}.")
+        str | None,
+        typer.Option(
+            help=f"Compute as this trainer does, e.g. {', '.join(known_trainers()[:3])}. Default: the one whose dump "
+            "the file is; --estimator grpo for the plain formula."
+        ),
     ] = None,
     trainer_version: Annotated[
         str | None,
@@ -46,7 +57,10 @@ def advantages(
     setting: Annotated[
         Repeated, typer.Option(metavar="KEY=VALUE", help="The trainer's own setting, e.g. scale_rewards=batch.")
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="What every estimator does with these groups.")] = False,
+    best_reward: Annotated[float | None, typer.Option(help="Best reward that there is, for ngrpo. Default 1.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="What every estimator does with these groups; a trainer first.")
+    ] = False,
     pass_threshold: Annotated[
         float | None, typer.Option(help="A rollout passes when its reward is at least this.")
     ] = None,
@@ -61,59 +75,73 @@ def advantages(
 
     Example: grpo-plan advantages --rewards 1,0,0,0 --rewards 0,0,0,0 --compare
     """
+    from grpo_plan.cli.advantages_batches import by_batch, compared_with_own, of_the_trainer
     from grpo_plan.cli.advantages_text import print_advantages, print_comparison
     from grpo_plan.estimators.amplification import amplification
-    from grpo_plan.estimators.computing import advantages as computed
+    from grpo_plan.estimators.computing import takes_passes
 
-    choices: dict[str, Any] = {
-        "std": std, "eps": eps, "trainer": trainer, "version": trainer_version, **_settings(setting, trainer)
-    }  # fmt: skip
-    if compare and any(x is not None for x in (estimator, std, eps, trainer, trainer_version, setting)):
-        raise DomainError(
-            "--compare shows every estimator's formula: leave out --estimator, --std, --eps and --trainer."
-        )
-    groups, notes, as_passes = _groups(files, rewards, reward, pass_threshold)
-    threshold = None if as_passes else pass_threshold
+    if compare and any(x is not None for x in (estimator, std, eps)):
+        raise DomainError("--compare shows every estimator's formula: leave out --estimator, --std and --eps.")
+    groups = _groups(files, rewards, lengths, reward)
+    formula = any(x is not None for x in (estimator, std, eps, best_reward))
+    taken = trainer or (None if formula else groups.trainer)
+    choices: dict[str, Any] = {"std": std, "eps": eps, "version": trainer_version, **_settings(setting, taken)}
+    given = {k: v for k, v in choices.items() if v is not None}
+    common: dict[str, Any] = {"tolerance": tolerance, "pass_threshold": pass_threshold}
+    best = {} if best_reward is None else {"best_reward": best_reward}
     as_json = json or format is OutputFormat.JSON
+    notes = list(groups.notes)
     if compare:
-        rows = _compared(groups, tolerance, threshold)
+        rows = _compared(groups, common, best, {"trainer": taken, **given} if taken else None)
         if as_json:
             write_json("advantages", {"compare": [_compared_json(row) for row in rows], "notes": notes})
         else:
-            print_comparison(rows, groups, notes)
+            print_comparison(rows, groups.rewards, notes)
         return
-    result = computed(groups, estimator, tolerance=tolerance, pass_threshold=threshold, **choices)
-    gaps = amplification(groups, estimator, tolerance=tolerance, pass_threshold=threshold, **choices)
+    own = None
+    if taken is not None and trainer is None and not given:
+        result, own = of_the_trainer(groups, taken, **common)
+        setting_said = "its default setting" if own is None or own.setting is None else own.setting
+        notes.insert(0, f"The file is a dump of {taken}: computed as {taken} does under {setting_said}. --trainer and "
+                     "--setting say otherwise; --estimator grpo is the plain formula.")  # fmt: skip
+    else:
+        chosen = given if taken is None else {"trainer": taken, **given}
+        result = by_batch(groups, estimator, **chosen, **common, **best)
+        own = None if groups.own is None else compared_with_own(result, groups.own)
+    if lengths and not result.convention.needs_lengths:
+        notes.append(f"--lengths do not count in {result.estimator or result.convention.name}.")
+    gaps = (
+        amplification(groups.rewards, convention=result.convention, **common)
+        if taken
+        else amplification(groups.rewards, estimator, **given, **common, **best)
+    )
+    cut = pass_threshold if taken is None and takes_passes(estimator, pass_threshold) else None
     if as_json:
         body = _result_json(result)
         body["notes"] += notes
-        write_json("advantages", {**body, "amplification": _gaps_json(gaps)})
+        body["own_advantages"] = None if own is None else {**asdict(own), "agree": own.agree}
+        write_json("advantages", {**body, "amplification": _gaps_json(gaps), "threshold": cut})
     else:
-        print_advantages(result, gaps, notes)
+        print_advantages(result, gaps, notes, own=None if own is None else own.words, threshold=cut)
 
 
-def _groups(
-    files: Repeated, rewards: Repeated, reward: str | None, pass_threshold: float | None
-) -> tuple[list[list[float]], list[str], bool]:
-    """The groups, what to note of them, and whether they are passes already."""
-    from grpo_plan.cli.advantages_input import logged_groups, typed_groups
+def _groups(files: Repeated, rewards: Repeated, lengths: Repeated, reward: str | None) -> GroupInput:
+    """The groups that were typed or are read."""
+    from grpo_plan.cli.advantages_input import GroupInput, read_input, typed_groups, typed_lengths
 
     if bool(files) == bool(rewards):
-        raise DomainError("advantages needs rewards: --rewards 1,0,0,0 for each group, or files that a trainer dumped.")
+        raise DomainError(
+            "advantages needs rewards: --rewards 1,0,0,0 for each group, or files (a pilot, or a trainer's dump)."
+        )
     if rewards:
         if reward is not None:
             raise DomainError("--reward names a reward function of a file; it has no use for --rewards.")
-        return typed_groups(rewards), [], False
-    from grpo_plan.readers.groups_reader import read_groups
-
+        typed = typed_groups(rewards)
+        return GroupInput(rewards=typed, lengths=typed_lengths(lengths, typed) if lengths else None)
+    if lengths:
+        raise DomainError("--lengths goes with --rewards; those of a file are its column of tokens.")
     source: Any = files[0] if files and len(files) == 1 else files
-    log = read_groups(source, reward=reward, details=True, pass_threshold=pass_threshold)
-    passes = pass_threshold is not None
-    notes = [*log.notes, *(f"{n:,} rows dropped: {why}" for why, n in log.dropped.items())]
-    if passes:
-        notes.append(f"Rewards of at least {pass_threshold:g} were taken as 1, the others as 0.")
-    notes.append("The order of the rollouts in a group is not that of the file: passes first, failed scoring last.")
-    return logged_groups(log, passes=passes), [one_line(note) for note in notes], passes
+    return read_input(source, reward)
 
 
 def _settings(items: Repeated, trainer: str | None) -> dict[str, str | bool]:
@@ -132,19 +160,24 @@ def _settings(items: Repeated, trainer: str | None) -> dict[str, str | bool]:
 COMPUTED_NAMES = ("std", "eps", "trainer", "version", "weights", "tolerance", "pass_threshold", "convention", "lengths")
 
 
-def _compared(groups: list[list[float]], tolerance: float, pass_threshold: float | None) -> list[Compared]:
-    """Every estimator; one that needs larger groups with the largest setting that fits."""
+def _compared(
+    groups: GroupInput, common: dict[str, Any], best: dict[str, float], trainer: dict[str, Any] | None
+) -> list[Compared]:
+    """The trainer, if any, then every estimator; one that needs larger groups with the largest setting that fits."""
+    from grpo_plan.cli.advantages_batches import by_batch
     from grpo_plan.cli.advantages_text import Compared
-    from grpo_plan.estimators.computing import advantages as computed
     from grpo_plan.estimators.registry import ESTIMATORS
 
-    size = max(len(group) for group in groups)
+    size = max(len(group) for group in groups.rewards)
     rows = []
+    if trainer is not None:
+        result = by_batch(groups, None, **trainer, **common)
+        rows.append(Compared(name=str(result.trainer).split(" (")[0], result=result))
     for name, one in ESTIMATORS.items():
         label = f"{name}:{max(size - 1, 1)}" if one.min_group_size > size else name
+        further = {key: value for key, value in best.items() if key in one.computed.extras}
         try:
-            result = computed(groups, label, tolerance=tolerance, pass_threshold=pass_threshold)
-            rows.append(Compared(name=label, result=result))
+            rows.append(Compared(name=label, result=by_batch(groups, label, **common, **further)))
         except DomainError as error:
             rows.append(Compared(name=label, result=None, refused=str(error)))
     if all(row.result is None for row in rows):

@@ -1,23 +1,52 @@
-"""Rewards of groups from the command line: typed, or from what a trainer dumped."""
+"""Rewards of groups from the command line: typed, or from a pilot or what a trainer dumped."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from grpo_plan.errors import DomainError, PilotError, one_line
-from grpo_plan.group_log import EQUAL_REWARDS
-
-if TYPE_CHECKING:
-    from grpo_plan.group_log import GroupLog
+from grpo_plan.errors import DomainError, one_line, sentences
 
 FAILED = ("none", "nan", "null", "failed")
-CLOSE = 1e-9  # relative: a variance this near its largest value is that of two values
+TRAINER_OF = {"verl-v1": "verl", "verl-legacy": "verl", "skyrl-eval": "skyrl"}
 
 
-def typed_groups(texts: list[str]) -> list[list[float]]:
-    """Rewards as typed: one group a text, commas between rollouts, ``none`` for failed scoring.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupInput:
+    """Groups of rewards and what is known of them.
+
+    Attributes:
+        rewards: One list a group, NaN for failed scoring.
+        own: Advantages that the source itself holds, NaN where unknown; None where it has none.
+        lengths: Tokens of each response; None where not known of all.
+        steps: Training step of each group; None where the source has none.
+        trainer: Trainer whose dump it is, as the presets spell it; None where none is recognised.
+        notes: How it was read.
+    """
+
+    rewards: list[list[float]]
+    own: list[list[float]] | None = None
+    lengths: list[list[float]] | None = None
+    steps: list[int] | None = None
+    trainer: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def batches(self) -> list[list[int]]:
+        """Groups of each step, which an estimator takes as one batch; all of them where steps are not known."""
+        if self.steps is None:
+            return [list(range(len(self.rewards)))]
+        found: dict[int, list[int]] = {}
+        for i, step in enumerate(self.steps):
+            found.setdefault(step, []).append(i)
+        return list(found.values())
+
+
+def typed_groups(texts: Sequence[str], name: str = "--rewards") -> list[list[float]]:
+    """Numbers as typed: one group a text, commas between rollouts, ``none`` for failed scoring.
 
     >>> typed_groups(["1,0", "none, 0.5"])
     [[1.0, 0.0], [nan, 0.5]]
@@ -31,49 +60,53 @@ def typed_groups(texts: list[str]) -> list[list[float]]:
                 group.append(float("nan") if plain in FAILED else float(plain))
             except ValueError:
                 raise DomainError(
-                    "--rewards must be numbers with commas between them, none for failed scoring, e.g. 1,0,0,none; "
+                    f"{name} must be numbers with commas between them, none for failed scoring, e.g. 1,0,0,none; "
                     f"got {one_line(word.strip())[:40]!r}."
                 ) from None
         groups.append(group)
     return groups
 
 
-def logged_groups(log: GroupLog, *, passes: bool) -> list[list[float]]:
-    """Rewards of each group of a log that has at most two values in each, or its passes as 0 and 1.
-
-    A log keeps the ends, the mean and the spread of a group. Its spread is the largest that these allow exactly where
-    all rewards lie at the ends; then the mean says how many at which.
+def typed_lengths(texts: Sequence[str], rewards: list[list[float]]) -> list[list[float]]:
+    """Response lengths as typed, one for each reward.
 
     Raises:
-        PilotError: Some group has rewards between its ends, or what passes is not known.
+        DomainError: Not one for each.
     """
-    n = log.scored
-    failed = log.failed
-    if passes:
-        if log.passes is None:
-            raise PilotError("What passes is not known of these groups. Pass --pass-threshold.")
-        high, low, top = np.ones(n.size), np.zeros(n.size), log.passes
-    else:
-        high, low = log.reward_max, log.reward_min
-        size = np.where(high - low > EQUAL_REWARDS, high - low, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            top = np.where(size > 0, np.rint(n * (log.reward_mean - low) / size), n)
-            between = (size > 0) & (n > 2) & ~_at_ends(log)
-        if between.any():
-            raise PilotError(
-                f"{int(between.sum())} of {n.size} groups have rewards between their lowest and highest, "
-                "which a log of groups does not keep. Pass --pass-threshold to take passes as 1 and fails as 0, or "
-                "--rewards."
-            )
-    return [
-        [float(h)] * int(t) + [float(w)] * int(s - t) + [float("nan")] * int(f)
-        for h, w, t, s, f in zip(high, low, np.where(n > 0, top, 0), n, failed, strict=True)
-    ]
+    lengths = typed_groups(texts, "--lengths")
+    sizes, wanted = [len(group) for group in lengths], [len(group) for group in rewards]
+    if sizes != wanted:
+        raise DomainError(
+            f"--lengths must be given once for each --rewards, with as many numbers: {wanted}; got {sizes}."
+        )
+    return lengths
 
 
-def _at_ends(log: GroupLog) -> Any:
-    """Whether all rewards of a group lie at its ends: the variance is (max - mean)(mean - min)."""
-    if log.reward_var is None:
-        return np.zeros(log.groups, dtype=bool)
-    most = (log.reward_max - log.reward_mean) * (log.reward_mean - log.reward_min)
-    return np.abs(log.reward_var - most) <= CLOSE * np.maximum(most, 1e-300)
+def read_input(source: Any, reward: str | None = None) -> GroupInput:
+    """Groups of single rollouts of a pilot or a trainer's dump, rewards as they are."""
+    from grpo_plan.estimators.presets import preset_trainers
+    from grpo_plan.readers.rollouts_reader import read_graded
+
+    found = read_graded(source, reward=reward)
+    order = np.argsort(found.group, kind="stable")
+    ends = np.cumsum(np.bincount(found.group, minlength=found.groups))[:-1]
+
+    def lists(values: Any) -> list[list[float]]:
+        return [part.tolist() for part in np.split(np.asarray(values)[order], ends)]
+
+    format_name = found.format or ""
+    trainer = TRAINER_OF.get(format_name, format_name)
+    notes = [note.replace("--reward-column", "--reward") for note in found.notes]
+    notes += [f"{n:,} rows left out: {why}" for why, n in found.dropped.items() if n]
+    if found.counts:
+        notes.append("The source holds counts of passes: a pass is taken as reward 1, a fail as 0.")
+    if found.step is None:
+        notes.append("No training steps: the rollouts of a prompt are taken as one group, all groups as one batch.")
+    return GroupInput(
+        rewards=lists(found.rewards),
+        own=None if found.advantages is None else lists(found.advantages),
+        lengths=lists(found.tokens) if bool(np.isfinite(found.tokens).all()) and not found.counts else None,
+        steps=None if found.step is None else found.step.tolist(),
+        trainer=trainer if trainer in preset_trainers() else None,
+        notes=sentences(*(one_line(note) for note in notes)),
+    )

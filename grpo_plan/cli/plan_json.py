@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grpo_plan.cli.cost_options import cost_json
 from grpo_plan.cli.fit import model_json, pilot_json
 from grpo_plan.cli.numbers import batch_json, dead_json
+from grpo_plan.cli.plan_estimator import beside_json, live_json
 
 if TYPE_CHECKING:
     from grpo_plan.planning.plan import Alternative, Plan, PlannedDesign
@@ -24,6 +25,7 @@ def plan_document(chosen: Plan, block: Block | None, recipe: PlannedRecipe) -> d
     return {
         "objective": chosen.objective,
         "estimator": chosen.estimator,
+        "beside": beside_json(chosen),
         "recommended": _row(chosen, chosen.recommended),
         "pick": _pick(chosen.pick),
         "least_regret_group_size": chosen.least_regret.design.group_size,
@@ -90,6 +92,7 @@ def _row(chosen: Plan, planned: PlannedDesign) -> dict[str, Any]:
         "rollouts_per_step": design.rollouts_per_step,
         "dead": dead_json(planned.dead),
         "effective_batch": batch_json(planned.batch),
+        "live": live_json(chosen, planned),
         "cost": {
             **cost_json(
                 planned.cost,

@@ -21,6 +21,7 @@ from grpo_plan.cli.numbers import (
     short_count,
     with_interval,
 )
+from grpo_plan.cli.plan_estimator import beside_lines, live_lines
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Alternative, NoiseToSignal, Plan, PlannedDesign
 from grpo_plan.planning.signal import FLAT_SHARE
@@ -111,14 +112,11 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
                 f"{few(mixed.mean)} of {design.prompts_per_step:,} groups a step, {mixed.p05:,.0f} to {mixed.p95:,.0f} "
                 f"in 9 of 10 steps{sure}",
             ),
-            (
-                "",
-                f"{few(batch.live_rollouts.mean)} live rollouts a step; at this D a step is all dead with chance "
-                f"{chance(batch.dead_batch_probability)}",
-            ),
+            *(("", text) for text in live_lines(chosen)),
         ]
     lines.append(("Flat", _flat(chosen)))
     lines.append(("NSR", _noise_to_signal(best.noise_to_signal)))
+    lines += [("Beside", text) for text in beside_lines(chosen)]
     return lines
 
 

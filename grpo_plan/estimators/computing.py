@@ -12,6 +12,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.estimators.arithmetic import convention_values, prepared
 from grpo_plan.estimators.computed import STD, Computed
 from grpo_plan.estimators.conventions import Convention
+from grpo_plan.estimators.preset import release
 from grpo_plan.estimators.presets import Preset, find_preset, presets
 from grpo_plan.estimators.registry import get_estimator, parse_estimator
 from grpo_plan.estimators.result import Advantages
@@ -199,7 +200,7 @@ def _chosen(
         preset = _preset(trainer, version, estimator, parameters)
         return Chosen(
             computed=Computed(convention=preset.convention), settings={}, estimator=preset.method,
-            trainer=f"{preset.trainer} {version or preset.source.version}", description=preset.convention.words(),
+            trainer=_trainer_label(preset, version), description=preset.convention.words(),
             notes=tuple(filter(None, (f"From {preset.source.words()}.", preset.note))),
         )  # fmt: skip
     if version is not None:
@@ -214,6 +215,29 @@ def _chosen(
         computed=computed, settings={**found.parameters, **computed.extras, **extras}, estimator=found.label,
         trainer=None, description=words,
     )  # fmt: skip
+
+
+def _trainer_label(preset: Preset, version: str | None) -> str:
+    """The trainer and its version, and whether that is newer than what was read."""
+    read = preset.source.version
+    if version is None or not preset.since:
+        return f"{preset.trainer} {version or read}"
+    known = read.split()[0]
+    try:
+        newer = release(preset.trainer, version) > release(preset.trainer, known)
+    except DomainError:
+        newer = False
+    return f"{preset.trainer} {version}" + (f" (newer than what was read: {known})" if newer else "")
+
+
+def takes_passes(estimator: str | None, pass_threshold: float | None) -> bool:
+    """Whether a threshold turns the rewards of this estimator of the registry into passes and fails.
+
+    >>> takes_passes("sign", 0.5), takes_passes("sign", None), takes_passes("dr_grpo", 0.5)
+    (True, False, False)
+    """
+    wants = parse_estimator("grpo" if estimator is None else estimator).computed.wants
+    return pass_threshold is not None and wants in ("unit", "passes")
 
 
 def _finite(value: Any, name: str) -> float:
@@ -256,7 +280,7 @@ def _preset(trainer: str, version: str | None, estimator: str | None, options: d
 def _lengths(lengths: Any, convention: Convention, rewards: GroupRewards) -> tuple[Floats, tuple[str, ...]]:
     shape = rewards.present.shape
     if lengths is None:
-        note = "Lengths of responses count here and were not given: all are taken as equal."
+        note = "Lengths of responses count here and were not given (--lengths, lengths=): all are taken as equal."
         return np.ones(shape), (note,) if convention.needs_lengths else ()
     array = as_group_rewards(lengths).by_function
     found: Floats = array[:, :, 0]

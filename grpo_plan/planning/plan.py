@@ -7,8 +7,10 @@ from functools import cached_property
 
 from grpo_plan.batches import EffectiveBatch
 from grpo_plan.costs import Cost, CostModel, Design
+from grpo_plan.estimators import Estimator, parse_estimator
 from grpo_plan.fitting.estimates import DeadFraction, Limits
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.planning.live import ByKind, Ranged, live_rollouts
 from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.rules import RuleCheck
@@ -181,6 +183,29 @@ class Plan:
                 level=self.level,
             )
         return self._limits[key]
+
+    @property
+    def advantage(self) -> Estimator:
+        """The estimator planned for, in a batch of the pilot's mean pass rate."""
+        return parse_estimator(self.estimator).for_mean(self.fit.mean_pass_rate)
+
+    def live(self, planned: PlannedDesign) -> tuple[Ranged, ByKind] | None:
+        """Share of a step's rollouts that the estimator gives a non-zero advantage, and its parts by kind of group.
+
+        By theory.md, eq. 117. None with a refill: only mixed groups are trained on then.
+        """
+        if self.cost_model.refill:
+            return None
+        return live_rollouts(self.fit, self.advantage, planned.design.group_size, self.level)
+
+    def pushes(self, group_size: int) -> tuple[float, float]:
+        """Advantage of each rollout of an all-fail and of an all-pass group; 0 where such a group is silent."""
+        passed, failed = self.advantage.pair(group_size)
+        return float(failed[0]), float(passed[-1])
+
+    def groups_of(self, planned: PlannedDesign) -> float:
+        """Groups of a design that are compared: of the run, of a step, or per unit of cost."""
+        return self._groups[self._index[planned.design.group_size]]
 
     def progress_at(self, planned: PlannedDesign, kappa: float) -> float:
         """A design's progress relative to the best design, in [0, 1], at a kappa of ``sensitivity``."""

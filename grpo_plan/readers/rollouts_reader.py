@@ -15,11 +15,15 @@ from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, ReadOptions, Tally, count_rewards
 from grpo_plan.readers.pilot_reader import read_into
+from grpo_plan.readers.request import ReadRequest
 from grpo_plan.readers.rows import flatten_lists
-from grpo_plan.readers.values import numbers_of, rewards_of, texts_of
+from grpo_plan.readers.values import number_of, numbers_of, rewards_of, texts_of
 from grpo_plan.rollouts import RolloutLengths, Rollouts
 
+Floats = NDArray[np.float64]
 SEPARATOR = "\x1f"  # between the parts of a group's key; no text uses it
+ANY_THRESHOLD = 0.0  # of what passes, where only the rewards are asked for
+OF_PASSES = ("pass_threshold", "pass rates are averages")  # of notes that speak of passes
 FEWEST_ALIKE = 3  # groups that must each have one length before lengths are taken to be means
 
 
@@ -107,6 +111,32 @@ def read_rollouts(
     )  # fmt: skip
     if prompt_count is not None:
         return Rollouts.from_pilot(read_into(Tally(), source, request))
+    return _read(source, request)
+
+
+def read_graded(source: object, *, reward: str | None = None) -> Rollouts:
+    """Rollouts with their rewards as they are, whatever passes; each step's group of a prompt apart.
+
+    Args:
+        source: What to read, as in `read_pilot`.
+        reward: Reward function, where a source has several; without it their sum.
+
+    Raises:
+        PilotFormatError: The source cannot be read.
+        PilotError: No prompt has a scored rollout.
+
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"prompt_id": ["a", "a", "b", "b"], "reward": [0.7, 0.2, 1.5, -1.0]})
+    >>> read_graded(rows).rewards.tolist()
+    [0.7, 0.2, 1.5, -1.0]
+    """
+    request = request_of({"reward": reward}, pass_threshold=ANY_THRESHOLD, groups_apart=True)
+    found = _read(source, replace(request, any_reward=True))
+    notes = tuple(note for note in found.notes if not any(word in note for word in OF_PASSES))
+    return replace(found, notes=notes)
+
+
+def _read(source: object, request: ReadRequest) -> Rollouts:
     taken = _Taken()
     pilot = read_into(Tally(observer=taken.take), source, request)
     return taken.rollouts(pilot)
@@ -119,9 +149,10 @@ class _Taken:
     prompts: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
     cluster: list[int] = field(default_factory=list)
-    parts: list[tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]] = field(
+    parts: list[tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], Floats, Floats, Floats]] = field(
         default_factory=list
     )
+    steps: dict[int, int] = field(default_factory=dict)
     counted: bool = False
 
     def take(
@@ -140,14 +171,22 @@ class _Taken:
         size = len(rows["reward"])
         if not size:
             return
-        scored, passed, _ = count_rewards(rewards_of(rows["reward"]), options.pass_threshold, place, "reward")
+        found = rewards_of(rows["reward"])
+        scored, passed, _ = count_rewards(found, options.pass_threshold, place, "reward")
+        rewards = np.where(scored, found, np.nan)
+        given = numbers_of(rows["advantage"]) if "advantage" in rows else np.full(size, np.nan)
         lengths = numbers_of(rows["response_tokens"]) if "response_tokens" in rows else np.full(size, np.nan)
         names = texts_of(rows["prompt"])
         parts = [texts_of(rows[r]) for r in ("stratum", "temperature") if r in rows]
         own = [texts_of(rows[r]) for r in ("group", "step") if r in rows and ("group" in rows or options.groups_apart)]
         codes = np.array([self._code(names, parts, own, i) for i in range(size)], dtype=np.int64)
         kept = codes >= 0
-        self.parts.append((codes[kept], scored[kept], passed[kept], lengths[kept]))
+        self.parts.append((codes[kept], scored[kept], passed[kept], lengths[kept], rewards[kept], given[kept]))
+        if "step" in rows:
+            for code, step in zip(codes.tolist(), rows["step"], strict=True):
+                number = number_of(step)
+                if code >= 0 and number is not None:
+                    self.steps[code] = int(number)
 
     def _code(
         self, names: Sequence[str | None], parts: list[list[str | None]], own: list[list[str | None]], i: int
@@ -172,10 +211,13 @@ class _Taken:
                 "Some rows are single rollouts and others counts of prompts. Read them apart: lengths of both kinds "
                 "cannot be compared."
             )
-        group, scored, passed, tokens = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        group, scored, passed, tokens, rewards, given = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        step = np.array([self.steps.get(i, -1) for i in range(len(self.cluster))], dtype=np.int64)
         found = Rollouts(
             group=group, cluster=np.array(self.cluster, dtype=np.int64), scored=scored, passed=passed, tokens=tokens,
-            lengths=RolloutLengths.EACH, dropped=pilot.dropped, notes=sentences(*pilot.notes),
+            lengths=RolloutLengths.EACH, dropped=pilot.dropped, notes=sentences(*pilot.notes), rewards=rewards,
+            advantages=given if np.isfinite(given).any() else None, step=step if self.steps else None,
+            format=pilot.provenance.format,
         )  # fmt: skip
         return replace(found, lengths=_kind(found))
 

@@ -119,6 +119,7 @@ class RolloutSink:
         observer, observed = self.tally.observer, counted
         if observer is not None and "group" in columns:  # it sees what was sampled together, too
             observed = counted | {"group": columns["group"], "step": columns.get("step", [None] * len(kept))}
+            observed |= {"advantage": columns["advantage"]} if "advantage" in columns else {}
             self.tally.observer = None
         if (self.filtered is not None or self._apart) and "group" in columns:  # dropped were groups
             prompts, steps = texts_of(columns["prompt"]), columns.get("step", [""] * len(kept))

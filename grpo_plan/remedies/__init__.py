@@ -1,13 +1,12 @@
 """Remedies for dead groups compared on one pilot: estimators, refill, group sizes, hints, pooled variants."""
 
+from grpo_plan.planning.live import ByKind, Ranged
 from grpo_plan.remedies.compare import compare_remedies
 from grpo_plan.remedies.hints import Hint
 from grpo_plan.remedies.result import (
     AtKappa,
-    ByKind,
     Effect,
     EstimatorEffect,
-    Ranged,
     RemedyComparison,
     SamplingEffect,
     Turn,

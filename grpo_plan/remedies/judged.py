@@ -10,9 +10,10 @@ import numpy as np
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator
 from grpo_plan.fitting.result import PassRateFit
-from grpo_plan.remedies.kinds import live_rollouts, shares_by_kind
+from grpo_plan.planning.live import ByKind, Ranged, live_rollouts
+from grpo_plan.remedies.kinds import shares_by_kind
 from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, side_by_side
-from grpo_plan.remedies.result import AtKappa, ByKind, EstimatorEffect, Ranged, Turn
+from grpo_plan.remedies.result import AtKappa, EstimatorEffect, Turn
 from grpo_plan.remedies.sampling import Setting
 from grpo_plan.remedies.turns import turning_kappa
 

@@ -10,58 +10,10 @@ from numpy.typing import NDArray
 from grpo_plan.estimators import Estimator
 from grpo_plan.estimators.moments import general_weights
 from grpo_plan.fitting.result import PassRateFit
-from grpo_plan.remedies.means import clipped, laws_of_one, mean_of_weights, share_of
-from grpo_plan.remedies.result import ByKind, Ranged
+from grpo_plan.planning.live import NOTHING, ByKind, Ranged, clipped
+from grpo_plan.remedies.means import laws_of_one, share_of
 
 Floats = NDArray[np.float64]
-NOTHING = Ranged(value=0.0, low=0.0, high=0.0)
-
-
-def live_shares(estimator: Estimator, group_size: int) -> Floats:
-    """Share of the rollouts of a group with a non-zero advantage, for k = 0..G passes (theory.md, eq. 117).
-
-    >>> from grpo_plan.estimators import get_estimator
-    >>> live_shares(get_estimator("rloo"), 4).tolist(), live_shares(get_estimator("sign"), 2).tolist()
-    ([0.0, 1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0])
-    """
-    passed, failed = estimator.pair(group_size)
-    k = np.arange(group_size + 1.0)
-    shares: Floats = (k * (passed != 0.0) + (group_size - k) * (failed != 0.0)) / group_size
-    return shares
-
-
-def live_rollouts(fit: PassRateFit, estimator: Estimator, group_size: int, level: float) -> tuple[Ranged, ByKind]:
-    """Rollouts with a non-zero advantage, as a share of all, and its parts by kind of group (theory.md, eq. 117)."""
-    shares = live_shares(estimator, group_size)
-    dead = fit.dead(group_size, level)
-    parts = {
-        "all-fail": clipped(dead.all_fail, *dead.all_fail_interval) if shares[0] else NOTHING,
-        "all-pass": clipped(dead.all_pass, *dead.all_pass_interval) if shares[-1] else NOTHING,
-    }
-    inner = shares.copy()
-    inner[0] = inner[-1] = 0.0
-    whole = bool(np.all(shares[1:-1] == 1.0))
-    mixed = (
-        clipped(dead.mixed, 1.0 - dead.high, 1.0 - dead.low)
-        if whole
-        else mean_of_weights(fit, inner, level, "live rollouts")
-    )
-    by_kind = ByKind(mixed=mixed, all_fail=parts["all-fail"], all_pass=parts["all-pass"])
-    return _total(fit, shares, by_kind, level), by_kind
-
-
-def _total(fit: PassRateFit, shares: Floats, parts: ByKind, level: float) -> Ranged:
-    if np.all(shares == 1.0):
-        return Ranged.exact(1.0)
-    if not shares[0] and not shares[-1]:
-        return parts.mixed
-    if np.all(shares[:-1] == 1.0) or np.all(shares[1:] == 1.0):  # one kind of dead group alone is silent
-        dead = fit.dead(shares.size - 1, level)
-        silent, (low, high) = (
-            (dead.all_fail, dead.all_fail_interval) if not shares[0] else (dead.all_pass, dead.all_pass_interval)
-        )
-        return clipped(None if silent is None else 1.0 - silent, 1.0 - high, 1.0 - low)
-    return mean_of_weights(fit, shares, level, "live rollouts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

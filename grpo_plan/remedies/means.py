@@ -7,33 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._binomial import binomial_window
-from grpo_plan.errors import PilotError
 from grpo_plan.fitting.functionals import Functional, custom
 from grpo_plan.fitting.points import thinned
 from grpo_plan.fitting.result import PassRateFit
-from grpo_plan.remedies.result import Ranged
+from grpo_plan.planning.live import Ranged, at_rates
 
 Floats = NDArray[np.float64]
-
-
-def at_rates(weights: Floats, pass_rates: Floats) -> Floats:
-    """Mean of weights on k = 0..n at each pass rate: ``sum_k w_k P(k | n, p)``, shape of ``pass_rates``.
-
-    >>> at_rates(np.array([0.0, 1.0, 0.0]), np.array([0.5])).tolist()
-    [0.5]
-    """
-    counts, chances = binomial_window(weights.size - 1, pass_rates)
-    value: Floats = (chances * weights[counts]).sum(axis=1)
-    return value
-
-
-def law_of(fit: PassRateFit, group_size: int) -> Floats | None:
-    """Law of the passes in groups of that size; None where the pilot does not determine it."""
-    try:
-        return fit.group_pmf(group_size)
-    except PilotError:
-        return None
 
 
 def laws_of_one(fit: PassRateFit, sizes: Iterable[int]) -> dict[int, Floats]:
@@ -57,22 +36,6 @@ def laws_of_one(fit: PassRateFit, sizes: Iterable[int]) -> dict[int, Floats]:
             largest = thinned(largest)
         laws[n] = largest
     return laws
-
-
-def mean_of_weights(fit: PassRateFit, weights: Floats, level: float, name: str) -> Ranged:
-    """A mean over F that is linear in one law, with its limits."""
-    law = law_of(fit, weights.size - 1)
-    value = None if law is None else float(law @ weights)
-    low, high = fit.limits_of(custom(lambda p: at_rates(weights, p), name), level)
-    return clipped(value, low, high, float(weights.min()), float(weights.max()))
-
-
-def clipped(value: float | None, low: float, high: float, least: float = 0.0, most: float = 1.0) -> Ranged:
-    """Limits that hold the value and stay within a range."""
-    if value is not None:
-        value = min(max(value, least), most)
-        low, high = min(low, value), max(high, value)
-    return Ranged(value=value, low=max(low, least), high=min(high, most))
 
 
 def share_of(fit: PassRateFit, part: Floats, whole: float, total: tuple[Floats, ...], level: float) -> Ranged:

@@ -12,8 +12,9 @@ from grpo_plan.estimators import Estimator, GroupMoments
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.remedies.means import at_rates, laws_of_one
-from grpo_plan.remedies.result import AtKappa, Effect, Ranged
+from grpo_plan.planning.live import Ranged, at_rates
+from grpo_plan.remedies.means import laws_of_one
+from grpo_plan.remedies.result import AtKappa, Effect
 
 Floats = NDArray[np.float64]
 WIDEST = 50.0  # of the logarithm of a ratio

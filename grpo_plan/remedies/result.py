@@ -8,6 +8,7 @@ from enum import Enum
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.planning.live import ByKind, Ranged
 from grpo_plan.planning.signal import KappaRange
 
 NO_MIXED = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
@@ -26,41 +27,6 @@ class Effect(Enum):
     def sentence(self) -> str:
         """The meaning in words."""
         return str(self.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranged:
-    """A number with its limits.
-
-    Attributes:
-        value: The estimate; None where the pilot does not determine it.
-        low: Lower confidence limit.
-        high: Upper confidence limit; None where there is none.
-    """
-
-    value: float | None
-    low: float
-    high: float | None
-
-    @classmethod
-    def exact(cls, value: float) -> Ranged:
-        """A number that needs no pilot."""
-        return cls(value=value, low=value, high=value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByKind:
-    """A number split by the kind of group.
-
-    Attributes:
-        mixed: Groups with passes and fails.
-        all_fail: Groups without a pass.
-        all_pass: Groups without a fail.
-    """
-
-    mixed: Ranged
-    all_fail: Ranged
-    all_pass: Ranged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

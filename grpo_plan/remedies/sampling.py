@@ -10,11 +10,12 @@ from grpo_plan.estimators import Estimator
 from grpo_plan.fitting.functionals import Functional
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.planning.live import Ranged, clipped
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.remedies.hints import Hint, hinted_parts
-from grpo_plan.remedies.means import clipped, functional_value
+from grpo_plan.remedies.means import functional_value
 from grpo_plan.remedies.progress import effect_of, progress_ratio, side_by_side
-from grpo_plan.remedies.result import AtKappa, Ranged, SamplingEffect, Turn
+from grpo_plan.remedies.result import AtKappa, SamplingEffect, Turn
 from grpo_plan.remedies.turns import turning_kappa
 from grpo_plan.remedies.variants import pooled_parts
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 
 from grpo_plan.estimators import GroupMoments
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.planning.live import Ranged
 from grpo_plan.planning.signal import MAX_KAPPA
 from grpo_plan.remedies.progress import Judged, log_limit, log_ratio
-from grpo_plan.remedies.result import Ranged, Turn
+from grpo_plan.remedies.result import Turn
 
 NEGLIGIBLE = 1e-9  # a difference of two products, over either
 DOUBLINGS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of the turning kappa, where its limits are looked for

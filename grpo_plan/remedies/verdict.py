@@ -9,8 +9,9 @@ from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.kappa import KappaMeasurement
+from grpo_plan.planning.live import Ranged
 from grpo_plan.planning.signal import KappaRange
-from grpo_plan.remedies.result import NO_MIXED, AtKappa, Effect, EstimatorEffect, Ranged, SamplingEffect, Turn
+from grpo_plan.remedies.result import NO_MIXED, AtKappa, Effect, EstimatorEffect, SamplingEffect, Turn
 
 NEAR = 10.0  # a kappa this many times beyond an end of the range may be that of the run
 

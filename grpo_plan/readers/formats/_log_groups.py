@@ -203,7 +203,7 @@ def _add(
     portions: Sequence[tuple[str, Portion, int | None]], weights: Mapping[str, float],
     full: Mapping[str, float] | None, label: str, temperature: object, names: Names, sink: RolloutSink,
 ) -> None:  # fmt: skip
-    columns: dict[str, list[Any]] = {"prompt": [], "reward": [], "step": [], "split": []}
+    columns: dict[str, list[Any]] = {"prompt": [], "reward": [], "advantage": [], "step": [], "split": []}
     grouped = all(size is not None for _, _, size in portions)
     starts, total = [], 0
     given = sink.request.given
@@ -216,6 +216,8 @@ def _add(
         columns["reward"] += combined(p.batch, weights)[p.start : p.stop].tolist()
         if full is not None:
             columns.setdefault("full_reward", []).extend(combined(p.batch, full)[p.start : p.stop].tolist())
+        own = p.batch.advantage
+        columns["advantage"] += [float("nan")] * rows if own is None else own[p.start : p.stop].tolist()
         columns["step"] += [p.batch.step] * rows
         columns["split"] += [p.split] * rows
         if sink.details:
@@ -223,7 +225,7 @@ def _add(
         if grouped:
             columns.setdefault("group", []).extend(f"{name}.{i // (size or 1)}" for i in range(rows))
         for column, values in p.batch.asked.items():
-            if column not in ("step", "split", "reward", "group"):
+            if column not in ("step", "split", "reward", "advantage", "group"):
                 columns.setdefault(column, []).extend(values[p.start : p.stop])
     for role, column in roles.items():
         columns[role] = columns[column]

@@ -54,7 +54,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
     seen = peek(files)
     weights = reward_weights("reward", (), sink, files[0].name)
     named = asked(sink, seen, files[0].name)
-    fields = dict.fromkeys((*OWN, "sample_idx", *named.values()), Any) | dict.fromkeys(TOKENS, Raw)
+    fields = dict.fromkeys((*OWN, "sample_idx", "advantage", *named.values()), Any) | dict.fromkeys(TOKENS, Raw)
     runs = {file.name: os.path.basename(file.name).partition(SHARD)[0] for file in files}
     prefixes = {name: folder + (f"{runs[name]} " if len(set(runs.values())) > 1 else "")
                 for name, folder in runs_of(files, sink).items()}  # fmt: skip
@@ -71,6 +71,7 @@ def _read(files: Sequence[InputFile], request: ReadRequest, sink: RolloutSink) -
                 "group": numbered.groups(batch, prefixes[file.name], prompts),
                 "step": batch.fields["step"],
                 "reward": rewards(batch, weights),
+                "advantage": batch.fields["advantage"],
                 "response_tokens": [_length_of(tokens) for tokens in batch.fields["response_tokens"]],
                 "stratum": [d[0] if isinstance(d, list) and len(d) == 1 else d for d in batch.fields["dataset"]],
                 "truncated": stopped,
