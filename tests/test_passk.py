@@ -630,7 +630,13 @@ def test_the_picture_shows_the_points() -> None:
     assert ax.get_title() == "search compression"
     legend = ax.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["the curves cross here", "before", "after", "counted", "fitted"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "the curves cross here",
+        "before",
+        "after",
+        "counted",
+        "fitted",
+    ]
 
 
 def test_published_counts(real_data: Path) -> None:

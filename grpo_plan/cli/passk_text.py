@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from grpo_plan.cli.common import percent
 from grpo_plan.cli.numbers import plural, rate, with_interval
-from grpo_plan.fitting.paired import Difference
 from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part
+from grpo_plan.fitting.paired import Difference
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.passk import PassComparison, PassCurve, PassDifference, PassPoint, PassTail, PassVerdict, TailStatus
 from grpo_plan.passk.result import Turnover

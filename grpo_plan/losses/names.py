@@ -39,10 +39,12 @@ def get_aggregation(name: str | Aggregation, trainer: str | None = None) -> Aggr
     if found is None and trainer is None and word in PLAIN:
         found = known[PLAIN[word]]
     if found is None:
-        where = "" if trainer is None else f" of {trainer}"
+        if trainer is not None:
+            options = ", ".join(a.option for a in own)
+            raise DomainError(f"aggregation must be one of {trainer}: {options}; got {str(name)[:60]!r}.")
         raise DomainError(
-            f"aggregation must be a name of docs/losses.md{where}, e.g. {_nearest(word, own)}; got {str(name)[:60]!r}. "
-            "Python: grpo_plan.aggregations() lists them."
+            f"aggregation must be a name of docs/losses.md, e.g. {_nearest(word, own)}; got {str(name)[:60]!r}. Python: "
+            "grpo_plan.aggregations() lists them."
         )
     return found
 

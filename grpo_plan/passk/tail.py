@@ -40,8 +40,8 @@ class TailStatus(Enum):
         "does; prompts that never pass would end it."
     )
     LEVELS_OFF = (
-        "The unsolved share seems to level off near the floor: the counts agree better with a Beta and some prompts that "
-        "pass never, or far more rarely than the others, than with a Beta alone. There is no exponent."
+        "The unsolved share seems to level off near the floor: the counts agree better with a Beta and some prompts "
+        "that pass never, or far more rarely than the others, than with a Beta alone. There is no exponent."
     )
     NO_POWER_LAW = (
         "No Beta, with or without prompts that never pass, fits the counts: no exponent of the far tail is given. The "
@@ -186,7 +186,7 @@ def _tail(status: TailStatus, **known: Any) -> PassTail:
 
 
 def _doubt(fit: PassRateFit, ks: Iterable[int], floor: float, floor_low: float) -> str:
-    """Why a floor is not told, or nothing: its limits hold 0, or the fitted curve goes below it (theory.md, eq. 139)."""
+    """Why a floor is not told, or nothing: its limits hold 0, or the fitted curve is below it (theory.md, eq. 139)."""
     better = "A Beta with prompts that never pass fits better than one without, but "
     if floor_low <= 0.0:
         return f"{better}that share may as well be 0."
