@@ -81,7 +81,8 @@ def passk(
     else:
         fit = request.fit(request.read())
         curve = pass_curve(fit, ks=wanted, level=level)
-        tail = None if fit.truncation is not None or fit.removed is not None else pass_tail(fit, level=level)
+        missing = fit.truncation is not None or fit.removed is not None
+        tail = None if missing else pass_tail(fit, ks=curve.ks, level=level)
         if as_json:
             from grpo_plan.cli.passk_json import curve_json
 
