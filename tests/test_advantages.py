@@ -375,7 +375,11 @@ def test_a_trainers_failed_scoring_is_its_own() -> None:
         ([[1, 0]], {"weights": [NAN]}, "weights must be finite"),
         ([[1, 0]], {"gamma": 1}, "grpo has no setting 'gamma'"),
         ([[1, 0]], {"lengths": [[1]]}, "one number for each rollout"),
-        ([[1, 0]], {"estimator": "opo", "lengths": [[1, -1]]}, "lengths must be numbers of tokens from 0 to 1e\\+12; got -1 at"),
+        (
+            [[1, 0]],
+            {"estimator": "opo", "lengths": [[1, -1]]},
+            "lengths must be numbers of tokens from 0 to 1e\\+12; got -1 at",
+        ),
         ([[1, 0]], {"version": "1.16"}, "give trainer= too"),
         ([[1, 0]], {"trainer": "nope"}, "trainer must be one of trl"),
         ([[1, 0]], {"trainer": "trl", "std": "sample"}, "a trainer has its own std and eps"),

@@ -281,7 +281,9 @@ def _finite(value: Any, name: str) -> float:
     if array.ndim or not np.isfinite(array) or isinstance(value, bool | np.bool_):
         raise DomainError(f"{name} must be one finite number; got {value!r}. Pass e.g. {name}=1.0.")
     if abs(array) > LARGEST_REWARD:
-        raise DomainError(f"{name} must be at most {LARGEST_REWARD:g} in size, as all rewards are; got {value:g}. Pass a smaller one.")
+        raise DomainError(
+            f"{name} must be at most {LARGEST_REWARD:g} in size, as all rewards are; got {value:g}. Pass a smaller one."
+        )
     return float(array)
 
 
@@ -322,7 +324,7 @@ def _lengths(lengths: Any, convention: Convention, rewards: GroupRewards) -> tup
         return np.ones(shape), (note,) if convention.needs_lengths else ()
     found = as_response_lengths(lengths, rewards.present)
     if convention.baseline == "length_weighted_mean":
-        scored = ~np.isnan(rewards.by_function).all(axis=2)
+        scored: Flags = np.asarray(~np.isnan(rewards.by_function).all(axis=2))
         none = scored.any(axis=1) & ~((found > 0) & scored).any(axis=1)
         if none.any():
             group = int(np.flatnonzero(none)[0])

@@ -81,8 +81,8 @@ def _best_of_block(x: Floats, n: int, k: int, weights: tuple[Floats, Floats, Flo
     order = np.argsort(x, axis=1, kind="stable")  # NaN last
     v = np.take_along_axis(x, order, axis=1)[:, :n]
     v = v - v[:, -1:]  # from the best, so that a tiny chance to miss it is not lost in 1
-    mean = (v @ any_choice)[:, None]
-    std = np.sqrt((v - mean) ** 2 @ any_choice)[:, None]
+    mean = (any_choice * v).sum(axis=1)[:, None]
+    std = np.sqrt((any_choice * (v - mean) ** 2).sum(axis=1))[:, None]
     same = v[:, k - 1 : k] >= 0.0  # no choice of k misses the best: exactly 0
     larger = other * v
     above = larger[:, ::-1].cumsum(axis=1)[:, ::-1] - larger
