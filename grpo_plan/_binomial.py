@@ -42,3 +42,16 @@ def binomial_window(trials: int, probability: NDArray[np.float64]) -> tuple[NDAr
     weights = np.concatenate([down_product[:, ::-1], ones, up_product], axis=1)
     counts = np.concatenate([k_down[:, ::-1], mode[:, None], k_up], axis=1)
     return np.clip(counts, 0, trials), weights / weights.sum(axis=1, keepdims=True)
+
+
+def choose_ratio(chosen_from: NDArray[np.float64], of: int, size: int) -> NDArray[np.float64]:
+    """``C(n, size) / C(of, size)`` for n in 0..of; 0 where n is below ``size``.
+
+    >>> choose_ratio(np.array([1.0, 2.0, 4.0]), 4, 2).round(4).tolist()
+    [0.0, 0.1667, 1.0]
+    """
+    steps = np.arange(of, 0.0, -1.0)
+    falling = np.concatenate([[1.0], np.cumprod(np.maximum(1.0 - size / steps, 0.0))])  # at n = of, of - 1, ..., 0
+    n = np.asarray(chosen_from, dtype=np.int64)
+    ratio: NDArray[np.float64] = np.where(n >= size, falling[np.minimum(of - n, of)], 0.0)
+    return ratio

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,15 +15,67 @@ from grpo_plan.errors import DomainError
 MAX_GROUP_SIZE = 10**9
 MAX_SUMMED_GROUP_SIZE = 10**7  # where the cost grows with the group size
 MAX_COUNT = 10**12
+NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+KINDS_OF_ARRAYS = {"M": "dates", "m": "time spans", "U": "text", "S": "bytes", "V": "records"}
 SMALLEST_LEVEL, LARGEST_LEVEL = 1e-12, 1.0 - 1e-12
 
 
 def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Numbers as float64, or a one-line error that names the argument."""
+    """Numbers as float64, or a one-line error that names the argument; text and dates are no numbers.
+
+    None and masked entries become NaN; tensors are read without their graph, whatever their precision and device.
+    """
+    refusal = f"{name} must be numbers; got"
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise DomainError(f"{name} must be numbers; got {_short(values)}.") from None
+        array = np.asarray(plain(values))
+        if array.dtype.kind in "MmUSV":
+            raise DomainError(f"{refusal} {KINDS_OF_ARRAYS[array.dtype.kind]}: {_short(values)}. Convert them first.")
+        if array.dtype.kind == "O" and any(issubclass(t, str | bytes) for t in set(map(type, array.ravel()))):
+            raise DomainError(f"{refusal} text among them: {_short(values)}. Convert it with float() first.")
+        if array.dtype.kind == "c":
+            raise DomainError(f"{refusal} complex numbers: {_short(values)}. Pass the real part.")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        if isinstance(error, DomainError):
+            raise
+        raise DomainError(f"{refusal} {_short(values)}.") from None
+
+
+def plain(values: Any) -> Any:
+    """Values without masks and tensors: NaN at masked entries, arrays for tensors; lists that hold neither stay.
+
+    >>> plain(np.ma.array([1.0, 2.0], mask=[False, True])).tolist()
+    [1.0, nan]
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        held = values.data.astype(np.float64) if values.dtype.kind in "biuf" else values.data
+        hidden = np.ma.getmaskarray(values)
+        return np.where(hidden, np.nan, held) if hidden.any() else values.data
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor of torch
+        held = values.detach().cpu()
+        return (held.double() if held.is_floating_point() else held).numpy()
+    if isinstance(values, list | tuple) and any(map(_holds, set(map(type, values)))):
+        return [plain(item) for item in values]
+    return values
+
+
+def _holds(kind: type) -> bool:
+    """Whether items of a list may be, or hold, masks or tensors."""
+    return issubclass(kind, list | tuple | np.ma.MaskedArray) or hasattr(kind, "detach")
+
+
+def plain_number(text: str) -> float:
+    """A number as it is typed: ASCII digits, a point, an exponent, or nan and inf.
+
+    Raises:
+        ValueError: Anything else, digits of other scripts and underscores too.
+
+    >>> plain_number(" 1e-4 ")
+    0.0001
+    """
+    if not NUMBER.fullmatch(text.strip()):
+        raise ValueError(text)
+    return float(text)
 
 
 def as_probability(values: ArrayLike, name: str = "pass_rate") -> NDArray[np.float64]:
@@ -39,6 +93,8 @@ def as_probability(values: ArrayLike, name: str = "pass_rate") -> NDArray[np.flo
 
 def as_group_size(values: ArrayLike, name: str = "group_size", *, maximum: int = MAX_GROUP_SIZE) -> NDArray[np.int64]:
     """Whole numbers from 1 to ``maximum`` as int64, any shape."""
+    if np.asarray(plain(values)).dtype.kind == "b":
+        raise DomainError(f"{name} must be a whole number of at least 1; got {_short(values)}. Pass 1 for one.")
     array = as_float_array(values, name)
     bad = ~((array >= 1) & (array <= maximum) & (array == np.floor(array)))
     if bad.any():

@@ -711,9 +711,9 @@ def test_labels_are_read_back(asked: str) -> None:
         ("f_grpo:nan", "gamma must be finite"),
         ("f_grpo:alpha=1", r"f_grpo: 'alpha' is none of its settings \(gamma\)"),
         ("f_grpo:gamma=1,gamma=2", "'gamma' is given twice"),
-        ("grpo:2", "settings of grpo must be"),
-        ("grpo:std=2", r"'std' is none of its settings \(none\)"),
-        ("reinforce_plus_plus:mean_pass_rate=.5", "is none of its settings"),
+        ("grpo:2", "grpo has no settings behind a colon; got .2.. Write it as grpo"),
+        ("grpo:std=2", "grpo has no settings behind a colon; got .std=2."),
+        ("reinforce_plus_plus:mean_pass_rate=.5", "has no settings behind a colon"),
     ],
 )
 def test_bad_names_are_refused_in_one_line(asked: Any, message: str) -> None:

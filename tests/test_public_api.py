@@ -245,7 +245,7 @@ RECORDS = {
     "Aggregation": (
         "trainer option setting per over reduction constant constant_is_width none_is_zero version source evidence note"
     ),
-    "TokenWeights": "aggregation values lengths mask constant",
+    "TokenWeights": "aggregation values lengths mask constant note",
     "BatchSplit": "rank micro",
     "SplitWeights": "values intended split",
     "LengthBias": (

@@ -91,7 +91,12 @@ def scaled(convention: Convention, batch: Batch) -> Floats:
     single = (n == 1) & (convention.baseline in GROUP_BASELINES)
     if single.any() and convention.single == "refused":
         group = int(np.flatnonzero(single[:, 0])[0])
-        raise DomainError(f"{convention.name} needs two scored rollouts in a group; got one in group {group}.")
+        known = int(scored[group].sum())
+        what = "one scored rollout" if known else "one rollout, and that without a score,"
+        raise DomainError(
+            f"{convention.name} needs two scored rollouts in a group; got {what} in group {group}. Leave that group "
+            "out, or sample more rollouts."
+        )
     values = _baselined(convention, batch, n)
     values = np.where(single & scored, x, values)
     if convention.scaling is not None:

@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
-from grpo_plan._validate import as_count, as_float_array, as_one_probability, as_positive, as_probability
+from grpo_plan._validate import (
+    MAX_SUMMED_GROUP_SIZE,
+    as_count,
+    as_float_array,
+    as_one_probability,
+    as_positive,
+    as_probability,
+)
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.computed import COMPUTED, Computed
 from grpo_plan.estimators.moments import GroupMoments, Weights, centred_weights, flat_weights, general_weights
@@ -30,6 +37,7 @@ Pair = Callable[[Floats, int, Parameters], tuple[Floats, Floats]]
 Scale = Callable[[Floats, int], float]
 NONE: Parameters = MappingProxyType({})
 WHOLE = ("k",)  # settings that are whole numbers of at least 1; the others are numbers of at least 0
+LARGEST_SETTING = 1e6  # its square, over a batch, stays finite
 PLAIN = COMPUTED["reinforce"]
 
 
@@ -91,7 +99,7 @@ class Estimator:
         if unknown:
             known = ", ".join(sorted(settings)) or "none"
             raise DomainError(f"{self.name} has no setting {unknown[0]!r}; its settings: {known}.")
-        checked = {name: _as_setting(value, f"{self.name}: {name}", name) for name, value in values.items()}
+        checked = {name: _as_setting(value, self, name) for name, value in values.items()}
         changed = tuple(name for name in self.parameters if name in settings & {*values, *self.changed})
         return replace(self, parameters=MappingProxyType({**self.parameters, **checked}), changed=changed)
 
@@ -244,7 +252,17 @@ class Estimator:
         return GroupMoments(signal=signal, signal_square=square, noise=noise)
 
 
-def _as_setting(value: float, what: str, name: str) -> float:
+def _as_setting(value: float, of: Estimator, name: str) -> float:
+    """A setting in its domain: the mean pass rate in [0, 1], whole numbers from 1, or numbers from 0 to 1e6."""
+    what = f"{of.name}: {name}"
     if name == "mean_pass_rate":
         return as_one_probability(value, what)
-    return float(as_count(value, what)) if name in WHOLE else as_positive(value, what, allow_zero=True)
+    try:
+        if name in WHOLE:
+            return float(as_count(value, what, maximum=MAX_SUMMED_GROUP_SIZE))
+        found = as_positive(value, what, allow_zero=True)
+        if found > LARGEST_SETTING:
+            raise DomainError(f"{what} must be at most {LARGEST_SETTING:g}; got {found:g}.")
+    except DomainError as error:
+        raise DomainError(f"{error} Write it as {of.name}:{name}={of.parameters[name]:g}, for example.") from None
+    return found

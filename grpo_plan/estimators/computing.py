@@ -15,12 +15,14 @@ from grpo_plan.estimators.conventions import Convention
 from grpo_plan.estimators.preset import release
 from grpo_plan.estimators.presets import Preset, find_preset, presets
 from grpo_plan.estimators.registry import get_estimator, parse_estimator
-from grpo_plan.estimators.result import Advantages
+from grpo_plan.estimators.result import SMALLEST_ADVANTAGE, Advantages
 from grpo_plan.estimators.rewards import (
+    LARGEST_REWARD,
     Flags,
     Floats,
     GroupRewards,
     as_group_rewards,
+    as_response_lengths,
     as_tolerance,
     as_weights,
     equalised,
@@ -62,8 +64,8 @@ def advantages(
     """Advantages of the rollouts of a batch of groups (theory.md, eq. 105 to 109).
 
     Args:
-        rewards: Shape (N, G): a row a group, a column a rollout; NaN or None marks failed scoring. (N, G, R) for R
-            reward functions; (G,) for one group; a list of lists where groups differ in size.
+        rewards: Shape (N, G): a row a group, a column a rollout; NaN, None or a masked entry marks failed scoring.
+            (N, G, R) for R reward functions; (G,) for one group; a list of lists where groups differ in size.
         estimator: Name in the registry, settings after a colon if it has any (``passk:k=2``); ``grpo`` if neither it
             nor a trainer nor a convention is given. With a trainer: which of the trainer's estimators.
         std: ``population`` or ``sample``, for estimators that divide by a standard deviation. Default: as the registry.
@@ -72,10 +74,12 @@ def advantages(
         version: Version of the trainer, e.g. ``1.16``; default the newest that was read.
         weights: Weight of each reward function, shape (R,); default 1.
         tolerance: Rewards of a group at most this far apart count as equal: the group is dead. Without a trainer its
-            rewards are then taken as equal; with one, or a convention, they are computed as they are.
+            rewards are then taken as equal; with one, or a convention, they are computed as they are. It must not make
+            passes and fails equal.
         pass_threshold: A rollout passes when its reward is at least this. Not needed for 0/1 rewards.
         convention: Compute by this convention, instead of an estimator or a trainer.
-        lengths: Tokens of each response, shape (N, G), where they count (``opo``, token whitening). Default: all equal.
+        lengths: Tokens of each response, shape (N, G), where they count (``opo``, token whitening); a note says where
+            they do not. Default: all equal.
         **parameters: Settings of the estimator, e.g. ``gamma``; with a trainer its own, e.g. ``scale_rewards="batch"``.
 
     Raises:
@@ -91,20 +95,25 @@ def advantages(
     checked = as_group_rewards(rewards)
     tolerance = as_tolerance(tolerance)
     if std is not None and std not in STD:
-        raise DomainError(f"std must be population or sample; got {std!r}.")
+        raise DomainError(f"std must be population or sample; got {std!r}. Leave it out for the estimator's own.")
     if eps is not None:
-        eps = as_positive(eps, "eps", allow_zero=True)
-    if pass_threshold is not None and not np.isfinite(as_float_array(pass_threshold, "pass_threshold")).all():
-        raise DomainError(f"pass_threshold must be finite; got {pass_threshold!r}.")
+        eps = _as_eps(eps)
+    if pass_threshold is not None:
+        pass_threshold = _finite(pass_threshold, "pass_threshold")
     chosen = _chosen(estimator, trainer, version, convention, std, eps, parameters)
     by = chosen.computed.convention
     weighed = as_weights(weights, checked.by_function.shape[2])
     long, notes = _lengths(lengths, by, checked)
     combined = checked.combined(weighed, ignored=by.partial == "ignored")
+    _refuse(
+        np.abs(combined) > LARGEST_REWARD, combined, f"weighted rewards must be at most {LARGEST_REWARD:g} in size",
+        " Scale rewards or weights down.",
+    )  # fmt: skip
     several = by.combine == "normalize_then_sum" and checked.by_function.shape[2] > 1
     with np.errstate(invalid="ignore"):
         size = spreads(np.moveaxis(checked.by_function, 2, 1)) if several else spreads(combined)[:, None]
         dead: Flags = np.asarray(~(size > tolerance).any(axis=1))
+    given = combined
     if chosen.trainer is None and convention is None:
         if several:
             checked = replace(checked, by_function=equalised(checked.by_function, tolerance))
@@ -112,10 +121,11 @@ def advantages(
             combined = equalised(combined[:, :, None], tolerance)[:, :, 0]
             checked, weighed = replace(checked, by_function=combined[:, :, None]), np.ones(1)
     passed = passes(combined, tolerance, pass_threshold)
+    apart = _told_apart(given, dead, tolerance, pass_threshold)
     values = _values(chosen, checked, weighed, long, combined, passed, pass_threshold is not None)
     return Advantages(
         values=_locked(values),
-        rewards=_locked(combined),
+        rewards=_locked(given),
         present=_locked(checked.present),
         kinds=_locked(group_kinds(combined, dead, passed)),
         estimator=chosen.estimator,
@@ -123,8 +133,58 @@ def advantages(
         convention=by,
         description=chosen.description,
         tolerance=tolerance,
-        notes=(*chosen.notes, *notes, *_padding(checked)),
+        notes=(*chosen.notes, *notes, *apart, *_dead_but_live(chosen, given, values, dead), *_padding(checked)),
     )
+
+
+def _told_apart(given: Floats, dead: Flags, tolerance: float, pass_threshold: float | None) -> tuple[str, ...]:
+    """A note on groups that hold passes and fails within the tolerance.
+
+    Raises:
+        DomainError: The rewards are 0 and 1 themselves, which no tolerance may make equal.
+    """
+    passed = passes(given, tolerance, pass_threshold)
+    if passed is None:
+        return ()
+    scored = ~np.isnan(given)
+    k = (passed & scored).sum(axis=1)
+    both = dead & (k > 0) & (k < scored.sum(axis=1))
+    if not both.any():
+        return ()
+    group = int(np.flatnonzero(both)[0])
+    if pass_threshold is None:
+        raise DomainError(
+            f"tolerance must not make passes and fails equal; got {tolerance:g}, and rewards "
+            f"{np.nanmin(given[group]):g} and {np.nanmax(given[group]):g} in group {group}. Pass a smaller tolerance."
+        )
+    n = int(both.sum())
+    return (
+        f"{n} group{' has' if n == 1 else 's have'} rewards on both sides of the pass threshold that count as equal "
+        "within the tolerance.",
+    )
+
+
+def _dead_but_live(chosen: Chosen, given: Floats, values: Floats, dead: Flags) -> tuple[str, ...]:
+    """A note where a trainer, which knows no tolerance, tells rewards apart that count as equal here."""
+    if chosen.estimator is not None and chosen.trainer is None:
+        return ()
+    with np.errstate(invalid="ignore"):
+        live = dead & (spreads(given) > 0) & (spreads(values) > SMALLEST_ADVANTAGE)
+    n = int(live.sum())
+    if not n:
+        return ()
+    name = chosen.trainer or chosen.computed.convention.name
+    return (
+        f"{n} group{' is' if n == 1 else 's are'} dead within the tolerance, yet {name} knows no tolerance and gives "
+        "unequal advantages there.",
+    )
+
+
+def _as_eps(eps: object) -> float:
+    try:
+        return as_positive(eps, "eps", allow_zero=True)
+    except DomainError as error:
+        raise DomainError(f"{error} Pass e.g. eps=1e-4, or leave it out for none.") from None
 
 
 def _values(
@@ -242,8 +302,12 @@ def takes_passes(estimator: str | None, pass_threshold: float | None) -> bool:
 
 def _finite(value: Any, name: str) -> float:
     array = as_float_array(value, name)
-    if array.ndim or not np.isfinite(array):
-        raise DomainError(f"{name} must be one finite number; got {value!r}.")
+    if array.ndim or not np.isfinite(array) or isinstance(value, bool | np.bool_):
+        raise DomainError(f"{name} must be one finite number; got {value!r}. Pass e.g. {name}=1.0.")
+    if abs(array) > LARGEST_REWARD:
+        raise DomainError(
+            f"{name} must be at most {LARGEST_REWARD:g} in size, as all rewards are; got {value:g}. Pass a smaller one."
+        )
     return float(array)
 
 
@@ -282,12 +346,18 @@ def _lengths(lengths: Any, convention: Convention, rewards: GroupRewards) -> tup
     if lengths is None:
         note = "Lengths of responses count here and were not given (--lengths, lengths=): all are taken as equal."
         return np.ones(shape), (note,) if convention.needs_lengths else ()
-    array = as_group_rewards(lengths).by_function
-    found: Floats = array[:, :, 0]
-    if array.shape[2] != 1 or found.shape != shape or not (found[rewards.present] >= 0).all():
-        raise DomainError(f"lengths must be at least 0, one for each rollout, shape {shape}; got shape {found.shape}.")
+    found = as_response_lengths(lengths, rewards.present)
+    if convention.baseline == "length_weighted_mean":
+        scored: Flags = np.asarray(~np.isnan(rewards.by_function).all(axis=2))
+        none = scored.any(axis=1) & ~((found > 0) & scored).any(axis=1)
+        if none.any():
+            group = int(np.flatnonzero(none)[0])
+            raise DomainError(
+                f"lengths must be above 0 for some scored rollout of each group, as {convention.name} weighs by them; "
+                f"got 0 for all of group {group}. Leave that group out."
+            )
     note = f"Lengths of responses do not count in {convention.name}."
-    return np.nan_to_num(found), () if convention.needs_lengths else (note,)
+    return found, () if convention.needs_lengths else (note,)
 
 
 def _padding(rewards: GroupRewards) -> tuple[str, ...]:

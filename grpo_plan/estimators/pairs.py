@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._binomial import choose_ratio
 from grpo_plan.estimators.base import Parameters
 
 Floats = NDArray[np.float64]
@@ -55,18 +56,6 @@ def passk(k: Floats, g: int, parameters: Parameters) -> Two:
     passed = np.divide(none, std, out=np.zeros_like(none), where=live)
     failed = np.divide(none - none_beside_a_fail, std, out=np.zeros_like(none), where=live)
     return passed, failed
-
-
-def choose_ratio(chosen_from: Floats, of: int, size: int) -> Floats:
-    """``C(n, size) / C(of, size)`` for n in 0..of; 0 where n is below ``size``.
-
-    >>> choose_ratio(np.array([1.0, 2.0, 4.0]), 4, 2).round(4).tolist()
-    [0.0, 0.1667, 1.0]
-    """
-    n = np.asarray(chosen_from, dtype=np.float64)[..., None]
-    j = np.arange(size, dtype=np.float64)
-    ratio: Floats = np.prod(np.clip((n - j) / (of - j), 0.0, 1.0), axis=-1)
-    return ratio
 
 
 def sign(k: Floats, g: int, _: Parameters) -> Two:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+from grpo_plan._validate import plain_number
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.base import Estimator
 from grpo_plan.estimators.computed import COMPUTED
@@ -234,6 +235,12 @@ def parse_estimator(text: str) -> Estimator:
 
 def _settings_of(found: Estimator, text: str) -> dict[str, float]:
     known = tuple(found.parameters)
+    if not known:
+        beside = "".join(f" Its {key} is given beside the name: {key}=..." for key in found.computed.extras)
+        raise DomainError(
+            f"{found.name} has no settings behind a colon; got {text!r}. Write it as {found.name}.{beside}"
+        )
+    example = f"{found.name}:{known[0]}={found.parameters[known[0]]:g}"
     values: dict[str, float] = {}
     for part in text.split(","):
         key, equals, number = part.partition("=")
@@ -241,15 +248,19 @@ def _settings_of(found: Estimator, text: str) -> dict[str, float]:
             key, number = known[0], part
         key = key.strip()
         try:
-            value = float(number)
+            value = plain_number(number)
         except ValueError:
-            example = f"{found.name}:{known[0]}={found.parameters[known[0]]:g}" if known else found.name
             raise DomainError(
                 f"settings of {found.name} must be setting=number, e.g. {example}; got {part!r}."
             ) from None
-        if key in values or key not in known:
-            why = "is given twice" if key in values else f"is none of its settings ({', '.join(known) or 'none'})"
-            raise DomainError(f"{found.name}: {key!r} {why}. Write it as {found.name}.")
+        if key not in known:
+            raise DomainError(
+                f"{found.name}: {key!r} is none of its settings ({', '.join(known)}). Write it as {example}."
+            )
+        if key in values:
+            raise DomainError(
+                f"{found.name}: {key!r} is given twice; got {values[key]:g} and {value:g}. Give it once, as {example}."
+            )
         values[key] = value
     return values
 
@@ -266,4 +277,10 @@ def get_estimator(name: str, **parameters: float) -> Estimator:
     True
     """
     found = parse_estimator(name)
+    for key in found.changed:
+        if key in parameters:
+            raise DomainError(
+                f"{found.name}: {key!r} is given twice; got {found.parameters[key]:g} in {name!r} and "
+                f"{key}={parameters[key]!r}. Leave one out."
+            )
     return found.with_parameters(**parameters) if parameters else found

@@ -37,7 +37,7 @@ class Advantages:
     Attributes:
         values: Advantage of each rollout, shape (N, G): 0 for a failed rollout, NaN only where the convention gives NaN
             and where a shorter group has no rollout.
-        rewards: Reward of each rollout, all reward functions together, shape (N, G); NaN for failed scoring.
+        rewards: Reward of each rollout as given, all reward functions together, shape (N, G); NaN for failed scoring.
         present: Which rollouts there are, shape (N, G); False pads a shorter group.
         kinds: Kind of each group, shape (N,): mixed, all_pass, all_fail, dead (equal rewards, but whether they pass is
             not known or they lie between), unscored (fewer than two scored rollouts).

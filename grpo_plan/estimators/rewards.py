@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan._validate import as_float_array, as_positive
+from grpo_plan._validate import MAX_COUNT, as_float_array, as_positive
 from grpo_plan.errors import DomainError
 
 Floats = NDArray[np.float64]
@@ -36,6 +36,9 @@ class GroupRewards:
             weights: One a reward function.
             ignored: Whether a function without a reward counts 0 while another one has a reward.
         """
+        if self.by_function.shape[2] == 1:
+            alone: Floats = self.by_function[:, :, 0] * weights[0]
+            return alone
         weighted = self.by_function * weights
         if not ignored:
             summed: Floats = weighted.sum(axis=2)
@@ -77,7 +80,7 @@ def as_group_rewards(rewards: Any) -> GroupRewards:
     return GroupRewards(by_function=array, present=present)
 
 
-def _stacked(rewards: Any) -> tuple[Floats, Flags]:
+def _stacked(rewards: Any, name: str = "rewards") -> tuple[Floats, Flags]:
     """One array, and which rollouts there are: shorter groups are padded with NaN."""
     if isinstance(rewards, list | tuple) and rewards and all(hasattr(g, "__len__") for g in rewards):
         try:
@@ -85,16 +88,19 @@ def _stacked(rewards: Any) -> tuple[Floats, Flags]:
         except TypeError:  # arrays without an axis
             sizes = set()
         if len(sizes) > 1:
-            return _padded([as_float_array(group, "rewards") for group in rewards])
-    array = as_float_array(rewards, "rewards")
+            return _padded([as_float_array(group, name) for group in rewards], name)
+    array = as_float_array(rewards, name)
     return array, np.ones(array.shape[:2], dtype=bool)
 
 
-def _padded(groups: list[Floats]) -> tuple[Floats, Flags]:
+def _padded(groups: list[Floats], name: str) -> tuple[Floats, Flags]:
     filled = [g for g in groups if g.size]
     shapes = {g.shape[1:] for g in filled}
     if len(shapes) > 1 or any(g.ndim not in (1, 2) for g in filled):
-        raise DomainError("rewards: each group must be a list of rewards, or of equally many rewards for each rollout.")
+        raise DomainError(
+            f"{name}: each group must be a list of numbers, or of equally many numbers for each rollout. Write nan or "
+            "None where one is missing."
+        )
     rest = shapes.pop() if shapes else ()
     size = max(g.shape[0] for g in groups)
     array = np.full((len(groups), size, *rest), np.nan)
@@ -111,24 +117,57 @@ def as_weights(weights: Any, functions: int) -> Floats:
     if weights is None:
         return np.ones(functions)
     array = np.atleast_1d(as_float_array(weights, "weights"))
-    if array.shape != (functions,) or not np.isfinite(array).all() or (np.abs(array) > LARGEST_REWARD).any():
+    if array.shape != (functions,):
         raise DomainError(
-            f"weights must be finite, one for each of the {functions} reward functions; got {array.tolist()!r}."
+            f"weights must be one number for each of the {functions} reward functions; got shape {array.shape}. "
+            "Leave weights= out for 1 each."
         )
+    for i, weight in enumerate(array.tolist()):
+        if not abs(weight) <= LARGEST_REWARD:
+            rule = f"at most {LARGEST_REWARD:g} in size" if np.isfinite(weight) else "finite"
+            raise DomainError(f"weights must be {rule}; got {weight:g} at reward function {i}. Scale all weights down.")
     return array
+
+
+def as_response_lengths(lengths: Any, present: Flags) -> Floats:
+    """Tokens of each response, shape (N, G): numbers from 0 to 1e12 where there is a rollout, 0 elsewhere.
+
+    Raises:
+        DomainError: They are no such numbers, or have another shape than the rewards.
+    """
+    array, _ = _stacked(lengths, "lengths")
+    if array.ndim == 1:
+        array = array[None]
+    if array.shape != present.shape:
+        raise DomainError(
+            f"lengths must be one number for each rollout, shape {present.shape}; got shape {array.shape}. "
+            "Give them in the shape of the rewards."
+        )
+    with np.errstate(invalid="ignore"):
+        bad = present & ~((array >= 0) & (array <= MAX_COUNT))
+    if bad.any():
+        group, rollout = (int(i) for i in np.argwhere(bad)[0])
+        raise DomainError(
+            f"lengths must be numbers of tokens from 0 to {MAX_COUNT:.0e}; got {array[group, rollout]:g} at group "
+            f"{group}, rollout {rollout}. Leave out a response of unknown length, or leave lengths= out."
+        )
+    return np.where(present, array, 0.0)
 
 
 def spreads(values: Floats) -> Floats:
     """Largest minus smallest value along the last axis, NaN left out; NaN where nothing is left."""
-    known = ~np.isnan(values)
-    high = np.where(known, values, -np.inf).max(axis=-1)
-    low = np.where(known, values, np.inf).min(axis=-1)
-    found: Floats = np.where(np.isfinite(high), high, np.nan) - np.where(np.isfinite(low), low, np.nan)
+    found: Floats = np.fmax.reduce(values, axis=-1) - np.fmin.reduce(values, axis=-1)
     return found
 
 
 def equalised(values: Floats, tolerance: float) -> Floats:
     """Values of shape (N, G, R) where those of a group that lie within the tolerance are all its lowest one."""
+    if values.shape[2] == 1:  # the same along the last axis, which is far quicker
+        with np.errstate(invalid="ignore"):
+            apart = spreads(values[:, :, 0]) > tolerance
+        low = np.fmin.reduce(values[:, :, 0], axis=1)
+        same = np.where(np.isnan(values[:, :, 0]), np.nan, low[:, None])
+        return np.where(apart[:, None], values[:, :, 0], same)[:, :, None]
     known = ~np.isnan(values)
     low = np.where(known, values, np.inf).min(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):

@@ -6,17 +6,18 @@ eq. 108).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from grpo_plan._binomial import choose_ratio
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.arithmetic import divided, from_lowest, row_mean, row_std
 from grpo_plan.estimators.conventions import Convention, Scaling
 from grpo_plan.estimators.rewards import Floats
 
 Settings = Mapping[str, float]
+BLOCK = 1 << 18  # rollouts at a time: what is held beside them stays small
 
 
 def _scaling(convention: Convention) -> Scaling:
@@ -62,36 +63,48 @@ def best_of_k(rewards: Floats, unit: Floats, convention: Convention, settings: S
     size = rewards.shape[1]
     if k >= size:
         raise DomainError(f"passk: k must be below the group size {size}; got {k}. Pass a smaller k.")
-    order = np.argsort(rewards, axis=1, kind="stable")  # NaN last
-    held = np.take_along_axis(rewards, order, axis=1)
-    held = held - held[:, :1]
     n = (~np.isnan(rewards)).sum(axis=1)
-    any_choice, own, other = _choices(size, k)
-    v = np.nan_to_num(held)
-    mean = (any_choice[n] * v).sum(axis=1)[:, None]
-    std = np.sqrt((any_choice[n] * (v - mean) ** 2).sum(axis=1))[:, None]
-    same = v[:, k - 1 : k] >= v.max(axis=1, keepdims=True)  # no choice of k misses the best: exactly 0
-    larger = other[n] * v
+    out = np.where(np.isnan(rewards), np.nan, 0.0)
+    for scored in (int(x) for x in np.unique(n[n >= k])):
+        weights = _choices(scored, k)
+        of_size = np.flatnonzero(n == scored)
+        step = max(1, BLOCK // size)
+        for start in range(0, of_size.size, step):
+            rows = of_size[start : start + step]
+            out[rows] = _best_of_block(rewards[rows], scored, k, weights, _scaling(convention))
+    return out
+
+
+def _best_of_block(x: Floats, n: int, k: int, weights: tuple[Floats, Floats, Floats], scaling: Scaling) -> Floats:
+    """Groups with n scored rollouts each, at least k."""
+    any_choice, own, other = weights
+    order = np.argsort(x, axis=1, kind="stable")  # NaN last
+    v = np.take_along_axis(x, order, axis=1)[:, :n]
+    v = v - v[:, -1:]  # from the best, so that a tiny chance to miss it is not lost in 1
+    mean = (any_choice * v).sum(axis=1)[:, None]
+    std = np.sqrt((any_choice * (v - mean) ** 2).sum(axis=1))[:, None]
+    same = v[:, k - 1 : k] >= 0.0  # no choice of k misses the best: exactly 0
+    larger = other * v
     above = larger[:, ::-1].cumsum(axis=1)[:, ::-1] - larger
-    gain = np.where(np.isnan(held), np.nan, own[n] * v + above - mean)
-    values = divided(gain, np.where(same, 0.0, std), _scaling(convention))
-    out = np.empty_like(values)
-    np.put_along_axis(out, order, values, axis=1)
-    return np.where((n >= k)[:, None] | np.isnan(out), out, 0.0)
+    out = np.full(x.shape, np.nan)
+    gain = divided(own * v + above - mean, np.where(same, 0.0, std), scaling)
+    np.put_along_axis(out, order[:, :n], gain, axis=1)
+    return out
 
 
-def _choices(size: int, k: int) -> tuple[Floats, Floats, Floats]:
-    """Chances by number scored n and rank j, each shape (size + 1, size): the j-th smallest is the best of k.
+def _choices(n: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Chances by rank j of n rollouts, each shape (n,): the j-th smallest is the best of k.
 
-    Of any k; of k that hold it; of k that hold one given smaller one.
+    Of any k; of k that hold it; of k that hold one given smaller one. They are C(j, k - 1) / C(n, k),
+    C(j, k - 1) / C(n - 1, k - 1) and C(j - 1, k - 2) / C(n - 1, k - 1), as products of ratios that cannot overflow.
+
+    >>> [x.round(4).tolist() for x in _choices(3, 2)]
+    [[0.0, 0.3333, 0.6667], [0.0, 0.5, 1.0], [0.0, 0.5, 0.5]]
     """
-    any_choice, own, other = (np.zeros((size + 1, size)) for _ in range(3))
-    for n in range(k, size + 1):
-        for j in range(n):  # j smaller ones
-            any_choice[n, j] = math.comb(j, k - 1) / math.comb(n, k)
-            own[n, j] = math.comb(j, k - 1) / math.comb(n - 1, k - 1)
-            other[n, j] = math.comb(j - 1, k - 2) / math.comb(n - 1, k - 1) if j and k > 1 else 0.0
-    return any_choice, own, other
+    j = np.arange(n, dtype=np.float64)
+    own = choose_ratio(j, n - 1, k - 1)
+    other = own * (k - 1.0) / np.maximum(j, 1.0)
+    return own * k / n, own, other
 
 
 def weighted_sign(rewards: Floats, unit: Floats, convention: Convention, settings: Settings) -> Floats:

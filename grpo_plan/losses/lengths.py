@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grpo_plan._validate import MAX_COUNT
+from grpo_plan._validate import MAX_COUNT, plain
 from grpo_plan.errors import DomainError
 
 Floats = NDArray[np.float64]
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 def numbers_of(values: ArrayLike, name: str) -> Floats:
     """Real numbers as float64, any shape; text, objects and ragged lists are refused."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(plain(values))
     except ValueError:
         raise DomainError(f"{name} must be numbers in one shape; got lists of different lengths. Pad them.") from None
     if array.dtype.kind not in "biuf":

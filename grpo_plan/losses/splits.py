@@ -262,6 +262,13 @@ def _factors(lengths: Floats, split: BatchSplit, reduction: Reduction) -> Floats
 
 def _codes(values: ArrayLike, name: str) -> Codes:
     array = numbers_of(values, name)
-    if array.ndim != 1 or not array.size or bool(((array < 0) | (array != np.floor(array))).any()):
-        raise DomainError(f"{name} must be whole numbers from 0, one a response.")
+    hint = "Or build one with BatchSplit.even(responses, micro_batch=...)."
+    if array.ndim != 1 or not array.size:
+        raise DomainError(f"{name} must be whole numbers from 0, one a response; got shape {array.shape}. {hint}")
+    bad = ~((array >= 0) & (array < array.size) & (array == np.floor(array)))
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        raise DomainError(
+            f"{name} must be whole numbers from 0 without gaps, one a response; got {array[i]:g} at index {i}. {hint}"
+        )
     return array.astype(np.int64)

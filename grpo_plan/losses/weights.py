@@ -25,6 +25,7 @@ class TokenWeights:
         lengths: Loss tokens of each response, shape (N,).
         mask: Which tokens count, shape (N, T); None where lengths were given.
         constant: The constant length that divides; None where there is none.
+        note: What was given and has no use here; empty where nothing was.
     """
 
     aggregation: Aggregation
@@ -32,6 +33,7 @@ class TokenWeights:
     lengths: Floats
     mask: NDArray[np.bool_] | None = None
     constant: float | None = None
+    note: str = ""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """``values``."""
@@ -41,7 +43,8 @@ class TokenWeights:
         """One line."""
         dropped = f", {self.empty:,} without a loss token" if self.empty else ""
         name, size = self.aggregation.name, self.values.size
-        return f"<TokenWeights {name}: {size:,} responses{dropped}, total {self.total:.6g}>"
+        unused = ", prompts do not count" if self.note else ""
+        return f"<TokenWeights {name}: {size:,} responses{dropped}, total {self.total:.6g}{unused}>"
 
     @property
     def token_values(self) -> Floats | None:
@@ -141,7 +144,8 @@ def token_weights(
     constant = constant_of(kind, max_tokens, None if held is None else held.shape[1])
     codes = codes_of(kind, prompts, tokens.size)
     values = batch_weights(tokens, kind, constant, codes)
-    return TokenWeights(aggregation=kind, values=values, lengths=tokens, mask=held, constant=constant)
+    note = f"Prompts do not count in {kind.name}." if prompts is not None and codes is None else ""
+    return TokenWeights(aggregation=kind, values=values, lengths=tokens, mask=held, constant=constant, note=note)
 
 
 def constant_of(kind: Aggregation, max_tokens: float | None, width: int | None = None) -> float | None:
@@ -160,6 +164,8 @@ def constant_of(kind: Aggregation, max_tokens: float | None, width: int | None =
 def codes_of(kind: Aggregation, prompts: object, size: int) -> NDArray[np.int64] | None:
     """Numbers of the prompts, where the aggregation averages over prompts."""
     if kind.per is not Per.PROMPT:
+        if prompts is not None:
+            as_codes(prompts, size, "prompts")
         return None
     if prompts is None:
         raise DomainError(f"{kind.name} is a mean over prompts. Give the prompt of each response: prompts=.")

@@ -89,7 +89,7 @@ def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRang
     if isinstance(kappa, KappaRange):
         return kappa
     pair = kappa if isinstance(kappa, tuple) else (kappa, kappa)
-    if len(pair) != 2 or not all(isinstance(end, int | float | np.integer | np.floating) for end in pair):
+    if len(pair) != 2 or not all(isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in pair):
         raise DomainError(
             f"kappa must be a number, a pair (low, high), a KappaRange or a KappaMeasurement; got {kappa!r}."
         )
