@@ -193,6 +193,11 @@ def _of_pilot(
             rollouts, kinds, micro_batch=micro_batch, ranks=ranks, prompts_per_step=prompts_per_step,
             max_tokens=max_tokens, seed=seed,
         )  # fmt: skip
+        if errors.groups_per_step < prompts_per_step:
+            tell(
+                f"--prompts-per-step {prompts_per_step:,} is more than the pilot has: a step takes all of its "
+                f"{errors.groups_per_step:,} prompts with rollouts that count."
+            )
     if as_json:
         write_json("losses", _document(bias, errors))
     else:

@@ -17,10 +17,10 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, PilotFormatError
 
 if TYPE_CHECKING:
-    pass
+    from grpo_plan.pilot import Pilot
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +40,9 @@ def passk(
         list[str] | None,
         typer.Option(metavar="COLUMN=VALUE", help="Rows of the second policy, instead of --where; may be repeated."),
     ] = None,
-    margin: Annotated[float, typer.Option(help="Gain in pass@k that is still of interest.")] = 0.02,
+    margin: Annotated[
+        float | None, typer.Option(help="Gain in pass@k that is still of interest, with --after. Default: 0.02.")
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Also draw the curves: .png, .svg or .pdf.")
     ] = None,
@@ -58,19 +60,23 @@ def passk(
     from grpo_plan.cli.page import print_page
     from grpo_plan.cli.passk_text import comparison_page, curve_page
     from grpo_plan.passk import compare_pass, pass_curve, pass_tail
+    from grpo_plan.passk.compare import as_gain
 
     wanted = None if ks is None else parse_ks(ks)
     as_json = json or format is OutputFormat.JSON
     second = _second(request, after, after_where)
+    if second is None and margin is not None:
+        raise DomainError("--margin is of a comparison: give --after or --after-where too, or leave it out.")
     if second is not None:
         request.refuse_missing("passk --after", "policies are compared by all groups of a prompt.")
+    gain = 0.02 if margin is None else as_gain(margin)
     target = None
     if output is not None:
         from grpo_plan.cli.plot import picture_target
 
         target = picture_target(output, [request, *([] if second is None else [second])])
     if second is not None:
-        found = compare_pass(request.read(), second.read(), ks=wanted, level=level, margin=margin)
+        found = compare_pass(request.read(), _read_second(second, after_where), ks=wanted, level=level, margin=gain)
         if as_json:
             from grpo_plan.cli.passk_json import comparison_json
 
@@ -110,6 +116,8 @@ def _second(request: PilotRequest, after: str | None, after_where: list[str] | N
             filters.setdefault(column.strip(), []).append(value.strip())
         options["where"] = filters
     sources = list(request.sources) if after is None else [after]
+    if "-" in sources and "-" in request.sources:
+        raise DomainError("Standard input can be read once. Give one of the two policies as a file.")
     if sources == list(request.sources) and options["where"] == request.options["where"]:
         raise DomainError(
             "passk --after names the rows of the first pilot again, so there is nothing to compare. Give the pilot of "
@@ -118,16 +126,28 @@ def _second(request: PilotRequest, after: str | None, after_where: list[str] | N
     return replace(request, sources=sources, options=options)
 
 
-def parse_ks(text: str) -> list[int]:
+def _read_second(second: PilotRequest, after_where: list[str] | None) -> Pilot:
+    """The pilot of the second policy; an error about its rows names the option that chose them."""
+    try:
+        return second.read()
+    except PilotFormatError as error:
+        if not after_where:
+            raise
+        raise PilotFormatError(str(error).replace("--where", "--after-where")) from None
+
+
+def parse_ks(text: str, option: str = "--ks") -> list[int]:
     """``1,2,4`` as a list.
 
     >>> parse_ks("4, 1")
     [4, 1]
     """
     try:
-        found = [parse_whole(part, "") for part in text.split(",") if part.strip()]
+        found = [parse_whole(part, "") for part in text.split(",")]
     except DomainError:
         found = []
     if not found or min(found) < 1:
-        raise DomainError(f"--ks must be whole numbers of at least 1, separated by commas, e.g. 1,2,4; got {text!r}.")
+        raise DomainError(
+            f"{option} must be whole numbers of at least 1, separated by commas, e.g. 1,2,4; got {text!r}."
+        )
     return found
