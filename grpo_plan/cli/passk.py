@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,10 +18,14 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError, PilotFormatError
 
 if TYPE_CHECKING:
+    from grpo_plan.passk import PassComparison, PassCurve
     from grpo_plan.pilot import Pilot
+
+LIMITS = "computing limits over all distributions of pass rates"
 
 
 def register(app: typer.Typer) -> None:
@@ -76,30 +81,38 @@ def passk(
 
         target = picture_target(output, [request, *([] if second is None else [second])])
     if second is not None:
-        found = compare_pass(request.read(), _read_second(second, after_where), ks=wanted, level=level, margin=gain)
+        pilots = request.read(), _read_second(second, after_where)
+        with waiting(LIMITS):
+            found = compare_pass(*pilots, ks=wanted, level=level, margin=gain)
+        _draw(found, output, target)
         if as_json:
             from grpo_plan.cli.passk_json import comparison_json
 
             write_json("passk", comparison_json(found))
         else:
             print_page(comparison_page(found))
-        shown: Any = found
     else:
         fit = request.fit(request.read())
-        curve = pass_curve(fit, ks=wanted, level=level)
-        tail = None if fit.truncation is not None or fit.removed is not None else pass_tail(fit, level=level)
+        with waiting(LIMITS):
+            curve = pass_curve(fit, ks=wanted, level=level)
+            tail = None if fit.truncation is not None or fit.removed is not None else pass_tail(fit, level=level)
+        _draw(curve, output, target)
         if as_json:
             from grpo_plan.cli.passk_json import curve_json
 
             write_json("passk", curve_json(curve, tail))
         else:
             print_page(curve_page(curve, tail))
-        shown = curve
-    if target is not None:
-        from grpo_plan.plots_passk import draw_pass_curve
 
-        draw_pass_curve(shown, target)
-        tell(f"{output} written.")
+
+def _draw(shown: PassCurve | PassComparison, output: str | None, target: Path | None) -> None:
+    """Draw it, before anything is printed: an answer on stdout is followed by no error."""
+    if target is None:
+        return
+    from grpo_plan.plots_passk import draw_pass_curve
+
+    draw_pass_curve(shown, target)
+    tell(f"{output} written.")
 
 
 def _second(request: PilotRequest, after: str | None, after_where: list[str] | None) -> PilotRequest | None:
@@ -117,7 +130,7 @@ def _second(request: PilotRequest, after: str | None, after_where: list[str] | N
         options["where"] = filters
     sources = list(request.sources) if after is None else [after]
     if "-" in sources and "-" in request.sources:
-        raise DomainError("Standard input can be read once. Give one of the two policies as a file.")
+        raise DomainError("Standard input can be read once. Write one of the two policies to a file, and name that.")
     if sources == list(request.sources) and options["where"] == request.options["where"]:
         raise DomainError(
             "passk --after names the rows of the first pilot again, so there is nothing to compare. Give the pilot of "

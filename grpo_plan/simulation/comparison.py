@@ -271,9 +271,7 @@ def _notes(runs: list[CompetingRun]) -> list[str]:
         and all(r.verdict in (Verdict.REFERENCE, Verdict.EQUAL) for r in runs)
         and all(not r.simulation.mixed[:, 1:].any() for r in runs)
     ):
-        notes.append(
-            "No group was mixed in any run: all prompts always pass or never pass, so that nothing can change."
-        )
+        notes.append("No group was mixed in any run, for all prompts always pass or never pass: nothing can change.")
     capped = [r for r in runs if r.simulation.training.refill and r.simulation.at("empty_steps").value]
     notes += [f"{r.estimator} at G = {r.group_size}: some steps found no mixed group, and none moved." for r in capped]
     if any(r.simulation.off_band_draws.any() for r in runs):

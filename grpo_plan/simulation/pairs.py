@@ -129,8 +129,8 @@ def _called(function: PairFunction, name: str, group_size: int) -> Table:
             given = function(np.arange(group_size + 1.0), group_size)
     except Exception as error:
         raise DomainError(
-            f"{name} failed at G = {group_size}: {type(error).__name__}: {str(error)[:200]}. It is called as pair(k, G) "
-            f"with the array k = 0..{group_size}, and must give the advantages of a pass and of a fail."
+            f"{name} failed at G = {group_size}: {type(error).__name__}: {str(error)[:200]}. It is called as "
+            f"pair(k, G) with the array k = 0..{group_size}, and must give the advantages of a pass and of a fail."
         ) from None
     sides = []
     try:
@@ -143,26 +143,22 @@ def _called(function: PairFunction, name: str, group_size: int) -> Table:
         sides = []
     if len(sides) != 2:
         raise DomainError(
-            f"{name} must give two arrays of {group_size + 1} numbers, an advantage for each of k = 0..{group_size}, or "
-            f"two numbers; got {_shape_of(given)}."
+            f"{name} must give two arrays of {group_size + 1} numbers, an advantage for each of k = 0..{group_size}, "
+            f"or two numbers; got {_shape_of(given)}."
         )
     return sides[0], sides[1]
 
 
 def _shape_of(given: object) -> str:
     """What was given, in short."""
-    if isinstance(given, tuple | list):
-        return (
-            f"{len(given)} of shapes {', '.join(str(np.shape(x)) for x in given[:3])}" if _regular(given) else "lists"
-        )
-    return f"an array of shape {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
-
-
-def _regular(given: tuple[object, ...] | list[object]) -> bool:
+    if isinstance(given, np.ndarray):
+        return f"an array of shape {given.shape}"
+    if not isinstance(given, tuple | list):
+        return type(given).__name__
     try:
-        return all(isinstance(np.shape(x), tuple) for x in given[:3])  # type: ignore[arg-type]
+        return f"{len(given)} of shapes {', '.join(str(np.shape(x)) for x in given[:3])}"
     except ValueError:
-        return False
+        return "lists of unequal lengths"
 
 
 def _check(name: str, group_size: int, plus: Floats, minus: Floats) -> None:

@@ -46,8 +46,8 @@ def as_rates(source: Source) -> DiscretePassRates | BetaPassRates:
         source.require_all_groups("A simulation")
         if FitStatus.SINGLE_ROLLOUT in source.statuses:
             raise PilotError(
-                "A simulation needs to know how pass rates differ between prompts; the pilot has one rollout per prompt, "
-                "which shows their mean only. Take at least 2 rollouts per prompt, better 8."
+                "A simulation needs to know how pass rates differ between prompts; the pilot has one rollout per "
+                "prompt, which shows their mean only. Take at least 2 rollouts per prompt, better 8."
             )
         return source.likely_rates
     if isinstance(source, BetaPassRates | DiscretePassRates):
