@@ -50,8 +50,8 @@ def test_citations_are_understood() -> None:
     assert cited_numbers("theory.md, section 2") == []
 
 
-def test_equations_are_numbered_from_1_to_99_in_order() -> None:
-    assert NUMBERS == list(range(1, 100))
+def test_equations_are_numbered_from_1_on_without_gaps() -> None:
+    assert NUMBERS == list(range(1, 139))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

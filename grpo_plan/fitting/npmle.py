@@ -104,15 +104,13 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
         full[rising] -= SMALLEST_MASS
         now = full.take(wider)
         full[wider] = 0.0
-        block = likelihood.take(wider, 1)
+        block = likelihood[:, wider]
         scaled = block * (root / cells)[:, None]
         hessian = scaled.T.dot(scaled)
         hessian += penalty
         diagonal = hessian.reshape(-1)[:: wider.size + 1]
-        diagonal += 1e-11 * float(diagonal.sum()) / wider.size
-        linear = 2.0 * root.dot(scaled) + (penalty - level)
-        if tilt:
-            linear += tilt * phi.take(wider)
+        diagonal += 1e-11 * float(hessian.trace()) / wider.size
+        linear = 2.0 * root.dot(scaled) + (tilted.take(wider) - level) + penalty
         goal = nonnegative_minimum(hessian, linear, now)
         total = float(goal.sum())
         direction = goal / total - now if total > 0.0 else -now
@@ -132,7 +130,7 @@ def ascend(mixing: Mixing, phi: Floats, tilt: float, start: Masses, tolerance: f
             points, masses = wider, moved
         else:
             kept = keep.nonzero()[0]
-            points, masses, block = wider.take(kept), moved.take(kept), block.take(kept, 1)
+            points, masses, block = wider.take(kept), moved.take(kept), block[:, kept]
         masses = masses / float(masses.sum())
         cells = block.dot(masses)
     else:  # the certificate of the last step, not of the one before
