@@ -1,70 +1,159 @@
-"""Picture of a comparison of remedies: progress of each estimator over kappa. Matplotlib loads when used."""
+"""Picture of a comparison of remedies: progress over kappa. Matplotlib loads when used."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from grpo_plan.estimators import get_estimator
+from grpo_plan.estimators import Estimator, get_estimator
 from grpo_plan.plots import BLUE, GREY, INK, STYLE, VERMILION, save_figure
-from grpo_plan.remedies.progress import Judged
-from grpo_plan.remedies.result import RemedyComparison
+from grpo_plan.remedies.progress import side_by_side
+from grpo_plan.remedies.result import AtKappa, EstimatorEffect, RemedyComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 121
 LEAST_KAPPA = 0.01
-DASHES = ("-", "--", ":", "-.")
+MOST_CURVES = 5  # that are drawn unless names are given
+COLOURS = (INK, VERMILION, BLUE, "#009e73", "#cc79a7", "#e69f00")
+DASHES = ("-", (0, (6, 2)), (0, (2, 1)))  # curves that coincide both show
+APART = 1.09  # between the bars of two curves, of kappa
+LINE = 0.055  # height of a label, of the axes
 
 
-def plot_remedies(comparison: RemedyComparison, ax: Axes | None = None) -> Axes:
-    """Progress per rollout of each estimator beside the reference, over kappa.
+def plot_remedies(
+    comparison: RemedyComparison, ax: Axes | None = None, *, estimators: Iterable[str] | None = None
+) -> Axes:
+    """Progress per rollout of estimators beside the reference, over kappa.
 
     Args:
         comparison: What `compare_remedies` found.
         ax: Where to draw; a new figure if None.
+        estimators: Names to draw, as they were compared; by default those that come closest to the reference in the
+            range of kappa, five at most, and sign.
 
     Returns:
         The axes. Bars are the intervals at the kappas shown in the table; the band is the range of kappa.
     """
-    if ax is None:
-        from matplotlib.figure import Figure
+    ax = _axes(ax)
+    base = (get_estimator(comparison.reference), comparison.group_size)
+    curves = [
+        (e.name, (get_estimator(e.name), comparison.group_size), e.progress) for e in _chosen(comparison, estimators)
+    ]
+    _draw(ax, comparison, base, curves, comparison.reference)
+    ax.set_ylabel(f"progress per rollout beside {comparison.reference}")
+    ax.set_title(f"Estimators at G = {comparison.group_size}")
+    return ax
 
-        ax = Figure(figsize=(7.6, 4.0), layout="constrained").subplots()
-    fit, size, rho = comparison.fit, comparison.group_size, comparison.coherence
-    kappas = comparison.kappa
+
+def plot_group_sizes(comparison: RemedyComparison, ax: Axes | None = None) -> Axes:
+    """Progress per rollout of other group sizes beside that of now, over kappa; as `plot_remedies`."""
+    ax = _axes(ax)
+    reference = get_estimator(comparison.reference)
+    others = [s for s in comparison.sampling if s.progress and s.group_size != comparison.group_size]
+    curves = [(s.name, (reference, s.group_size), s.progress or ()) for s in others]
+    now = "now, refill" if reference.centred else "now"
+    _draw(ax, comparison, (reference, comparison.group_size), curves, f"{now} (G = {comparison.group_size})")
+    ax.set_ylabel(f"progress per rollout beside G = {comparison.group_size}")
+    ax.set_title(f"Group sizes with {comparison.reference}")
+    return ax
+
+
+def draw_remedies(comparison: RemedyComparison, path: Path, estimators: Iterable[str] | None = None) -> None:
+    """Write the picture to a file: estimators, and group sizes below."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 7.4), layout="constrained")
+        above, below = figure.subplots(2, 1)
+        plot_remedies(comparison, above, estimators=estimators)
+        plot_group_sizes(comparison, below)
+        save_figure(figure, path)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(7.6, 4.0), layout="constrained").subplots()
+
+
+def _chosen(comparison: RemedyComparison, names: Iterable[str] | None) -> list[EstimatorEffect]:
+    drawn = [e for e in comparison.estimators if e.same_plan_as is None and e.signal and e.name != comparison.reference]
+    if names is not None:
+        labels = {get_estimator(name).label for name in names}
+        return [e for e in drawn if e.name in labels]
+    closest = sorted(drawn, key=_best, reverse=True)[:MOST_CURVES]
+    return [e for e in drawn if e in closest or e.name == "sign"]
+
+
+def _best(effect: EstimatorEffect) -> float:
+    return max((at.ratio.value or 0.0 for at in effect.progress), default=0.0)
+
+
+def _draw(
+    ax: Axes,
+    comparison: RemedyComparison,
+    base: tuple[Estimator, int],
+    curves: Sequence[tuple[str, tuple[Estimator, int], Sequence[AtKappa]]],
+    itself: str,
+) -> None:
+    """One curve a design with its bars, each named at its right end; the line at 1 is the base."""
+    rho, kappas = comparison.coherence, comparison.kappa
     low = max(min(LEAST_KAPPA, kappas.low or LEAST_KAPPA), 1e-6)
     grid = np.geomspace(low, max(10.0 * max(kappas.high, 1.0), 10.0 * low), POINTS)
     ax.axhline(1.0, color=GREY, lw=1.0)
     ax.axvspan(max(kappas.low, low), max(kappas.high, low), color=GREY, alpha=0.15, lw=0.0)
-    shown = [e for e in comparison.estimators if e.same_plan_as is None and e.signal and e.name != comparison.reference]
-    if shown:
-        base = Judged.of(fit, get_estimator(comparison.reference), size)
-        below = np.array([base.worth(k, rho) for k in grid])
-    colours = (INK, VERMILION, BLUE)
-    for i, effect in enumerate(shown):
-        judged = Judged.of(fit, get_estimator(effect.name), size)
-        colour, dashes = colours[i % len(colours)], DASHES[i // len(colours) % len(DASHES)]
-        ax.plot(grid, [judged.worth(k, rho) for k in grid] / below, color=colour, ls=dashes, lw=1.6, label=effect.name)
-        for at in effect.progress:
+    ends = [(1.0, itself, GREY)]
+    for i, (name, design, progress) in enumerate(curves):
+        if any(at.ratio.value is None for at in progress):
+            continue
+        one, other = side_by_side(comparison.fit, design, base)
+        scale = other.group_size / one.group_size
+        values = np.array([scale * one.worth(k, rho) / other.worth(k, rho) for k in grid])
+        colour, dashes = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
+        ax.plot(grid, values, color=colour, ls=dashes, lw=1.6, label=name)
+        ends.append((float(values[-1]), name, colour))
+        shift = APART ** (i - (len(curves) - 1) / 2)
+        for at in progress:
             if at.ratio.high is not None:
-                ax.plot([max(at.kappa, low)] * 2, [at.ratio.low, at.ratio.high], lw=2.4, color=colour)
+                x = max(at.kappa, low) * shift
+                ax.plot([x, x], [at.ratio.low, at.ratio.high], lw=2.4, color=colour, solid_capstyle="butt")
     ax.set_xscale("log")
+    ax.set_xlim(grid[0], grid[-1])
+    ax.set_ylim(0.0, max(ax.get_ylim()[1], 1.1))
     ax.set_xlabel("kappa, score noise over contrast (grey: the range asked for)")
-    ax.set_ylabel(f"progress per rollout beside {comparison.reference}")
-    ax.set_title(f"Estimators at G = {size}")
-    if shown:
-        ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return ax
+    heights = np.array([end[0] for end in ends])
+    for (value, name, colour), y in zip(ends, _spread(heights, LINE * ax.get_ylim()[1]), strict=True):
+        ax.annotate(
+            name, (grid[-1], value), xytext=(1.02, y), textcoords=("axes fraction", "data"), color=colour, fontsize=8,
+            va="center", annotation_clip=False, arrowprops={"arrowstyle": "-", "lw": 0.5, "color": colour},
+        )  # fmt: skip
 
 
-def draw_remedies(comparison: RemedyComparison, path: Path) -> None:
-    """Write the picture to a file."""
-    import matplotlib as mpl
+def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """Heights moved apart to at least a gap, in their order, about where they were.
 
-    with mpl.rc_context(STYLE):
-        figure = plot_remedies(comparison).figure
-        save_figure(figure, path)  # type: ignore[arg-type]
+    >>> _spread(np.array([1.0, 1.0, 0.2]), 0.1).round(2).tolist()
+    [0.95, 1.05, 0.2]
+    """
+    order = np.argsort(heights, kind="stable")
+    blocks: list[list[int]] = []
+    for i in order:
+        blocks.append([int(i)])
+        while len(blocks) > 1:
+            low, high = (float(heights[b].mean()) for b in blocks[-2:])
+            if high - low >= gap * (len(blocks[-2]) + len(blocks[-1])) / 2:
+                break
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    moved = heights.copy()
+    for block in blocks:
+        moved[block] = heights[block].mean() + gap * (np.arange(len(block)) - (len(block) - 1) / 2)
+    return moved

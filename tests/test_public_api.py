@@ -86,7 +86,7 @@ FUNCTIONS = {
     "compare_remedies": (
         "fit group_size kappa coherence prompts_per_step estimators reference group_sizes hint variants variant_spread level"
     ),
-    "plot_remedies": "comparison ax",
+    "plot_remedies": "comparison ax estimators",
     "compare_sampling": "fit plan max_group_size round_size",
     "plan_temperature": "pilot group_size baseline objective level smallest_difference power",
     "compare_dead_counts": "counts baseline level",

@@ -24,13 +24,14 @@ from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import group_moments, progress
-from grpo_plan.plots_remedies import plot_remedies
+from grpo_plan.plots_remedies import plot_group_sizes, plot_remedies
 from grpo_plan.remedies import AtKappa, Effect, Hint, Ranged, RemedyComparison, compare_remedies
 from grpo_plan.remedies.hints import hinted_parts
 from grpo_plan.remedies.kinds import kind_weights, live_rollouts, live_shares, shares_by_kind
-from grpo_plan.remedies.means import at_rates, mean_of_weights
-from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, turn_parts, turning_kappa
+from grpo_plan.remedies.means import at_rates, laws_of_one, mean_of_weights
+from grpo_plan.remedies.progress import Judged, effect_of, log_ratio, progress_ratio, same_plan, side_by_side
 from grpo_plan.remedies.sampling import per_mixed
+from grpo_plan.remedies.turns import turn_parts, turning_kappa
 from grpo_plan.remedies.variants import pooled_parts, variant_agreement
 from tests.helpers import assert_mean, enumerated, outcomes
 from tests.test_cli import Run, run  # noqa: F401
@@ -193,7 +194,7 @@ def test_eq_119_turn_is_where_both_make_the_same_progress() -> None:
 
 @pytest.mark.parametrize("name", ["sign", "maxrl", "ngrpo", "reinforce_plus_plus", "grpo"])
 def test_eq_119_code_against_symbols(example_fit: PassRateFit, name: str) -> None:
-    one, base = (Judged.of(example_fit, get_estimator(n), 8) for n in (name, "rloo"))
+    one, base = side_by_side(example_fit, *((get_estimator(n), 8) for n in (name, "rloo")))
     sides: list[Any] = [(j.moments.signal, j.moments.signal_square, j.moments.noise) for j in (one, base)]
     for kappa in (0.0, 0.3, 50.0):
         found = progress_ratio(example_fit, one, base, kappa=kappa, coherence=0.02, level=0.95)
@@ -217,6 +218,8 @@ def test_eq_119_code_against_symbols(example_fit: PassRateFit, name: str) -> Non
 
 
 def test_progress_is_that_of_the_plan(example_fit: PassRateFit) -> None:
+    """Where one fitted family answers at every group size, plan and comparison use the same law."""
+    example_fit = fit_pass_rates(example_fit.pilot, family="beta")
     rloo = get_estimator("rloo")
     moments = [group_moments(example_fit, g, rloo) for g in (8, 16)]
     kappas = np.array([1.0, 300.0])
@@ -292,6 +295,78 @@ def test_effects(example_fit: PassRateFit) -> None:
     assert effect((1.1, None)) is Effect.HELPS
     assert effect() is Effect.CANNOT_TELL
     assert all(e.sentence.endswith((".", "kappa.")) for e in Effect)
+
+
+def beta_fits(a: float, b: float, prompts: int, pilots: int, seed: int) -> list[PassRateFit]:
+    """Fits to pilots of 8 rollouts a prompt, pass rates Beta(a, b)."""
+    rng = np.random.default_rng(seed)
+    draws = (rng.binomial(8, rng.beta(a, b, prompts)) for _ in range(pilots))
+    return [fit_pass_rates(Pilot.from_counts(passes, 8)) for passes in draws]
+
+
+def test_no_turn_lies_where_the_ratio_is_known() -> None:
+    """The limits of a turn and the joint limits of the ratios never contradict each other, however flat the turn."""
+    flat = 0
+    for fit in beta_fits(0.5, 0.5, 400, 3, 1191):
+        found = compare_remedies(fit, 8)
+        for row in (*found.estimators[1:], *found.sampling[2:]):
+            if row.turn is None or row.turn.kappa is None:
+                continue
+            kappa = row.turn.kappa
+            assert kappa.value is not None
+            high = math.inf if kappa.high is None else kappa.high
+            assert kappa.low <= kappa.value <= high
+            flat += kappa.low == 0.0
+            for at in row.progress or ():
+                sure = at.ratio.low > 1.0 or (at.ratio.high is not None and at.ratio.high < 1.0)
+                assert not (sure and kappa.low < at.kappa < high), (row.name, at, kappa)
+    assert flat  # reinforce and nsr: perhaps nowhere
+
+
+def test_the_limits_of_a_turn_are_where_the_ratio_leaves_one(example_fit: PassRateFit) -> None:
+    for name in ("sign", "f_grpo"):
+        one, base = side_by_side(example_fit, (get_estimator(name), 8), (get_estimator("rloo"), 8))
+        turn = turning_kappa(example_fit, one, base, coherence=0.0, level=0.95, shown=[1.0, 300.0])
+        assert turn is not None
+        assert turn.kappa is not None
+        assert turn.kappa.high is not None
+        at_low, at_high = (
+            progress_ratio(example_fit, one, base, kappa=k, coherence=0.0, level=0.95)
+            for k in (turn.kappa.low, turn.kappa.high)
+        )
+        if name == "sign":
+            assert at_low.low == pytest.approx(1.0, abs=1e-3)  # ahead below, and no longer surely
+        else:
+            assert (turn.kappa.low, at_low.low < 1.0) == (0.0, True)  # perhaps ahead nowhere
+        assert at_high.high == pytest.approx(1.0, abs=1e-3)
+
+
+def test_ratios_rest_on_one_law() -> None:
+    """Beyond the counts both sides are of the likely law, so the value is not at or beyond a limit of its own."""
+    designs = [("rloo", 4), ("rloo", 16), ("rloo", 32), ("ngrpo", 8), ("maxrl", 16)]
+    worst = 0.0
+    for fit in beta_fits(0.15, 1.5, 400, 2, 1192) + beta_fits(0.5, 0.5, 400, 2, 1193):
+        for name, size in designs:
+            one, base = side_by_side(fit, (get_estimator(name), size), (get_estimator("rloo"), 8))
+            found = progress_ratio(fit, one, base, kappa=17.3, coherence=0.0, level=0.95)
+            assert found.value is not None
+            assert found.high is not None
+            left, right = math.log(found.value / found.low), math.log(found.high / found.value)
+            worst = max(worst, abs(right - left) / (right + left))
+    assert worst < 0.95
+
+
+def test_laws_of_one_thin_into_each_other(example_fit: PassRateFit) -> None:
+    for sizes in ([4, 8, 2], [4, 16, 8]):
+        laws = laws_of_one(example_fit, sizes)
+        assert set(laws) == set(sizes)
+        means = [float(law @ np.arange(law.size)) / (law.size - 1) for law in laws.values()]
+        assert means == pytest.approx([means[0]] * 3, rel=1e-9)
+        seconds = [float(law @ (np.arange(law.size) * np.arange(-1, law.size - 1))) for law in laws.values()]
+        pairs = [s / (law.size - 1) / max(law.size - 2, 1) for s, law in zip(seconds, laws.values(), strict=True)]
+        assert pairs == pytest.approx([pairs[0]] * 3, rel=1e-9)  # E p^2 of one law
+    one, base = side_by_side(example_fit, (get_estimator("rloo"), 8), (get_estimator("rloo"), 8))
+    assert log_ratio(one, base, 1.0, 0.0) == 0.0
 
 
 @pytest.mark.slow
@@ -520,7 +595,12 @@ def test_the_example(compared: RemedyComparison, example_fit: PassRateFit) -> No
     assert any("Would not help" in sentence and "sign" in sentence for sentence in compared.verdict)
     with pytest.raises(KeyError, match="nope"):
         compared.estimator("nope")
-    assert str(compared).startswith("At G = 8, 0.439 [0.411, 0.467] of the groups are dead: 0.363 all-fail, 0.076")
+    assert str(compared).startswith("Nothing here is sure to make more progress per rollout than rloo at every kappa")
+    assert compared.verdict[1].startswith("Outside kappa 1 to 300, but near it, these would help: f_grpo below 0.107 [")
+    assert "sign below 0.242 [0.2" in compared.verdict[1]
+    assert compared.verdict[-1].startswith(
+        "At G = 8, 0.439 [0.411, 0.467] of the groups are dead: 0.363 all-fail, 0.076"
+    )
 
 
 def test_sampling_rows(compared: RemedyComparison) -> None:
@@ -547,6 +627,30 @@ def test_ratios_are_joint(example_fit: PassRateFit) -> None:
     assert len(one.sampling) == 2
 
 
+def test_distinct_ratios_are_counted(compared: RemedyComparison, example_fit: PassRateFit) -> None:
+    """Those that are shown: neither the reference, nor what has its plan, nor refill, nor what cannot be judged."""
+    own = [e for e in compared.estimators[1:] if e.same_plan_as is None and not e.refused]
+    assert len(own) == 11
+    assert any("hold for all 42 of the tables at once" in line for line in compared.assumptions)  # (11 + 3) x 3
+    doubled = compare_remedies(example_fit, 8, estimators=["grpo", "dapo", "opo"], group_sizes=[16], variants=2)
+    assert any("hold for all 6 of" in line for line in doubled.assumptions)
+    spread = compare_remedies(example_fit, 8, estimators=[], group_sizes=[16], variants=4, variant_spread=1.0)
+    assert any("hold for all 3 of" in line for line in spread.assumptions)
+
+
+def test_what_lies_near_the_range_is_said(example_fit: PassRateFit) -> None:
+    names = ["sign", "nsr"]
+    near = compare_remedies(example_fit, 8, kappa=(1.0, 300.0), estimators=names, group_sizes=[])
+    assert near.verdict[1].startswith("Outside kappa 1 to 300, but near it, these would help: sign below 0.242 [")
+    assert "nsr" not in near.verdict[1]  # .009 is not near
+    far = compare_remedies(example_fit, 8, kappa=(10.0, 300.0), estimators=names, group_sizes=[])
+    assert not any("near it" in line for line in far.verdict)
+    low = compare_remedies(example_fit, 8, kappa=0.1, estimators=["sign"], group_sizes=[])
+    assert any("Outside kappa 0.1, but near it, these stop helping: sign above 0.242" in line for line in low.verdict)
+    above = compare_remedies(example_fit, 8, kappa=1.0, estimators=["rloo"], group_sizes=[4])
+    assert any("these stop helping: G = 4 above 3.46 [" in line for line in above.verdict)
+
+
 def test_coherence_and_prompts_give_the_noise_of_a_step(example_fit: PassRateFit) -> None:
     found = compare_remedies(example_fit, 8, kappa=5.0, coherence=0.01, prompts_per_step=64, estimators=["sign"])
     m = group_moments(example_fit, 8, get_estimator("sign"))
@@ -566,8 +670,9 @@ def test_coherence_and_prompts_give_the_noise_of_a_step(example_fit: PassRateFit
 )
 def test_no_mixed_prompt(counts: tuple[int, ...], words: str) -> None:
     found = compare_remedies(fit_of(*counts), 4, hint=Hint(gain=0.1), variants=2, variant_spread=0.5)
-    assert words in found.verdict[1]
-    assert "cannot tell" in found.verdict[1]
+    assert words in found.verdict[0]
+    assert found.verdict[0].startswith("Cannot tell")
+    assert not found.decided
     assert all(e.effect is Effect.CANNOT_TELL for e in found.estimators)
     assert all(s.effect in (None, Effect.CANNOT_TELL) for s in found.sampling)
     assert found.estimator("sign").live == Ranged.exact(1.0)
@@ -579,7 +684,7 @@ def test_no_mixed_prompt(counts: tuple[int, ...], words: str) -> None:
 
 def test_one_rollout_a_prompt() -> None:
     found = compare_remedies(fit_of(30, 30), 4, hint=Hint(odds=2.0), variants=2, variant_spread=1.0)
-    assert "One rollout per prompt" in found.verdict[1]
+    assert "One rollout per prompt" in found.verdict[0]
     assert found.estimator("rloo").signal is None
     assert found.estimator("sign").progress[0].ratio == Ranged(value=None, low=0.0, high=None)
     assert all(s.dead.value is None or s.name == "refill" for s in found.sampling)
@@ -603,14 +708,14 @@ def test_any_kappa(kappa: float, example_fit: PassRateFit) -> None:
 def test_far_group_sizes_carry_their_status(example_fit: PassRateFit) -> None:
     found = compare_remedies(example_fit, 64)
     assert found.dead.status is FitStatus.EXTRAPOLATED
-    assert "(EXTRAPOLATED)" in found.verdict[0]
+    assert "(EXTRAPOLATED)" in found.verdict[-1]
 
 
 def test_a_reference_that_is_not_centred(example_fit: PassRateFit) -> None:
     found = compare_remedies(example_fit, 8, reference="sign", estimators=["rloo"], kappa=10.0)
     assert found.estimators[0].name == "sign"
     assert found.estimator("rloo").effect is Effect.HELPS
-    assert "rloo" in found.verdict[1]
+    assert "Most helpful in this model: rloo" in found.verdict[0]
     assert found.sampling[1].progress is None
 
 
@@ -671,10 +776,11 @@ def test_limits_of_live_rollouts_agree_both_ways(example_fit: PassRateFit) -> No
 
 
 def test_the_page_says_the_verdict_first(run: Run, example_file: object) -> None:  # noqa: F811
-    answer = run("remedies", example_file, "--group-size", 8, "--hint-odds", 3, "--hint-share", 0.5, "--variants", 4)
+    asked = ("remedies", example_file, "--group-size", 8, "--hint-odds", 3, "--hint-share", 0.5, "--variants", 4)
+    answer = run(*asked, "--details")
     assert answer.code == 0
     lines = answer.out.splitlines()
-    assert lines[0].startswith("Answer   At G = 8, 0.439 [0.411, 0.467] of the groups are dead")
+    assert lines[0].startswith("Answer   Nothing here is sure to make more progress per rollout than rloo at")
     assert max(map(len, lines)) <= 80
     text = " ".join(answer.out.split())
     for words in (
@@ -686,8 +792,17 @@ def test_the_page_says_the_verdict_first(run: Run, example_file: object) -> None
         ".158 to .192",
         "grpo-plan temperature",
         "sign 1 down by 1 up by 1",
+        "= about the same: all within 0.9 to 1.1",
+        "kappa 17.3 is the middle of the range on a log scale",
+        "sign below 0.242 [0.2",
     ):
         assert words in text, words
+    short = run(*asked).out
+    assert len(short.splitlines()) < len(lines) - 35
+    assert "--details" in short
+    for title in ("What each climbs", "What others found", "of its signal and"):
+        assert title in text
+        assert title not in " ".join(short.split())
 
 
 def test_json_is_stable_and_agrees_with_the_library(run: Run, example_file: object, compared: RemedyComparison) -> None:  # noqa: F811
@@ -718,7 +833,12 @@ def test_json_of_a_hopeless_pilot_is_finite(run: Run) -> None:  # noqa: F811
     assert answer.code == 0
     found = json.loads(answer.out)
     assert found["sampling"][0]["rollouts_per_mixed"]["high"] is None
-    assert run("remedies", "p.jsonl", "--group-size", 4).code == 0
+    page = run("remedies", "p.jsonl", "--group-size", 4).out
+    assert len(page.splitlines()) < 12
+    assert "?" not in page
+    assert "No rollout passed" in " ".join(page.split())
+    stated = run("remedies", "p.jsonl", "--group-size", 4, "--hint-gain", 0.2).out
+    assert "hint  0." in stated
 
 
 @pytest.mark.parametrize(
@@ -747,9 +867,16 @@ def test_the_picture(run: Run, example_file: object, compared: RemedyComparison)
     assert answer.code == 0
     assert Path("a.png").stat().st_size > 5000
     ax = plot_remedies(compared)
-    legend = ax.get_legend()
-    assert legend is not None
-    names = {text.get_text() for text in legend.get_texts()}
-    assert names >= {"sign", "grpo", "maxrl"}
+    names = {str(line.get_label()) for line in ax.get_lines() if not str(line.get_label()).startswith("_")}
+    assert names >= {"sign", "grpo", "ngrpo"}
+    assert len(names) <= 6
     assert "dapo" not in names
-    plot_remedies(compare_remedies(fit_of(50, 0, 0), 2))  # nothing to draw is no error
+    assert {text.get_text() for text in ax.texts} == {*names, "rloo"}  # each at its curve
+    bars = [line.get_xdata() for line in ax.get_lines() if len(line.get_xdata()) == 2 and line.get_linewidth() == 2.4]
+    assert len({float(np.asarray(x)[0]) for x in bars}) == len(bars)  # none hides another
+    wanted = plot_remedies(compared, estimators=["nsr", "maxrl"])
+    assert {text.get_text() for text in wanted.texts} == {"rloo", "nsr", "maxrl"}
+    sizes = plot_group_sizes(compared)
+    assert {text.get_text() for text in sizes.texts} == {"now, refill (G = 8)", "G = 4", "G = 16", "G = 32"}
+    for draw in (plot_remedies, plot_group_sizes):
+        draw(compare_remedies(fit_of(50, 0, 0), 2))  # nothing to draw is no error

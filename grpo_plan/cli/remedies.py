@@ -74,6 +74,12 @@ def remedies(
     variant_spread: Annotated[
         float, typer.Option(metavar="SD", help="Standard deviation of the logit of a variant's pass rate.")
     ] = 0.0,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details", help="Also what each climbs, what dead groups bring of signal and noise, what others found."
+        ),
+    ] = False,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it: .png, .svg or .pdf.")] = None,
     population: PopulationOption = "sample",
     level: LevelOption = 0.95,
@@ -118,12 +124,12 @@ def remedies(
         from grpo_plan.cli.common import tell
         from grpo_plan.plots_remedies import draw_remedies
 
-        draw_remedies(found, target)
+        draw_remedies(found, target, estimator or None)
         tell(f"{plot} written.")
     if json or format is OutputFormat.JSON:
         write_json("remedies", document(found))
     else:
-        print_remedies(found)
+        print_remedies(found, details=details)
 
 
 def parse_hint(odds: float | None, gain: float | None, *, share: float, when: str, tries: int) -> Hint | None:

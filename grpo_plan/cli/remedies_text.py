@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from grpo_plan.cli.common import percent
@@ -16,30 +16,55 @@ if TYPE_CHECKING:
 
 MARKS = {FitStatus.EXTRAPOLATED: "*", FitStatus.BEYOND_REACH: "!"}
 SIGNS = {"HELPS": "+", "ABOUT_THE_SAME": "=", "DOES_NOT_HELP": "-", "DEPENDS_ON_KAPPA": "~", "CANNOT_TELL": "?"}
-LEGEND = "+ more, = about the same, - less, ~ more or less by kappa, ? cannot tell."
+LEGEND = (
+    "+ more: all limits above 1. - less: all below 1. = about the same: all within 0.9 to 1.1. ~ more at one kappa, "
+    "less at another. ? cannot tell."
+)
+DETAILS = "With --details: what each estimator climbs, what dead groups bring of signal and noise, what others found."
 
 
-def print_remedies(found: RemedyComparison) -> None:
+def print_remedies(found: RemedyComparison, *, details: bool = False) -> None:
     """Print the page."""
-    print_page(list(page(found)))
+    print_page(list(page(found, details=details)))
 
 
-def page(found: RemedyComparison) -> Iterator[Part]:
-    """The verdict, the estimators, what they do with dead groups, the sampling, what others say, what it rests on."""
+def page(found: RemedyComparison, *, details: bool = False) -> Iterator[Part]:
+    """The verdict, the estimators, what they do with dead groups, the sampling, what it rests on; more with details.
+
+    Without mixed groups the verdict, and what stated hints or variants would change.
+    """
     for i, sentence in enumerate(found.verdict):
         yield Line("Answer" if i == 0 else "", sentence, strong=i == 0)
+    if not found.decided:
+        yield from _stated(found)
+        return
     yield from _progress(found)
-    yield from _dead_groups(found)
-    yield from _objectives(found)
+    yield from _dead_groups(found, details=details)
+    if details:
+        yield from _objectives(found)
     yield from _sampling(found)
-    for title, lines in (
-        ("Elsewhere", found.elsewhere),
-        ("What others found", found.claims),
-        ("What this rests on", found.assumptions),
-    ):
-        yield Heading(title)
-        for line in lines:
-            yield Bullet(line)
+    yield from _bullets("Elsewhere", found.elsewhere)
+    if details:
+        yield from _bullets("What others found", found.claims)
+    yield from _bullets("What this rests on", found.assumptions)
+    if not details:
+        yield Paragraph("")
+        yield Paragraph(DETAILS, indent=0)
+
+
+def _bullets(title: str, lines: Iterable[str]) -> Iterator[Part]:
+    yield Heading(title)
+    for line in lines:
+        yield Bullet(line)
+
+
+def _stated(found: RemedyComparison) -> Iterator[Part]:
+    """Dead groups under hints and variants that the user states, where nothing else can be said."""
+    stated = [s for s in found.sampling if s.name in ("hint", "variants")]
+    if stated:
+        yield Heading("Dead groups, by what you state")
+        yield from _dead_table([found.sampling[0], *stated])
+        yield from _comments(stated)
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -85,6 +110,8 @@ def _progress(found: RemedyComparison) -> Iterator[Part]:
     ]
     yield Grid(("  estimator", *kappas), rows)
     yield Paragraph(LEGEND)
+    if not found.kappa.measured and len(kappas) > 2:
+        yield Paragraph(f"kappa {found.kappa.middle:.3g} is the middle of the range on a log scale.")
     yield from _turns((e.name, e.turn, e.effect) for e in _compared(found) if e.name != found.reference)
     same = [f"{e.name} = {e.same_plan_as}" for e in found.estimators if e.same_plan_as is not None]
     if same:
@@ -109,11 +136,13 @@ def _signed(name: str, effect: Effect | None) -> str:
 
 def _turns(rows: Iterable[tuple[str, Turn | None, Effect | None]]) -> Iterator[Part]:
     """Where orders turn, for what differs enough to matter."""
+    from grpo_plan.remedies.verdict import turn_numbers, unsure
+
     shown = []
     for name, turn, effect in rows:
         if turn is None or turn.kappa is None or effect is None or effect.name == "ABOUT_THE_SAME":
             continue
-        shown.append((name, turn.better, ranged(turn.kappa, 3)))
+        shown.append((name, f"{turn.better}{', if at all' if unsure(turn) else ''}", turn_numbers(turn.kappa)))
     if shown:
         yield Heading("Where the order turns", part=True)
         yield Grid(("", "more progress", "kappa"), shown)
@@ -132,13 +161,13 @@ def push(advantage: float | None) -> str:
     return f"{'down' if advantage < 0 else 'up'} by {abs(advantage):.3g}"
 
 
-def _dead_groups(found: RemedyComparison) -> Iterator[Part]:
+def _dead_groups(found: RemedyComparison, *, details: bool) -> Iterator[Part]:
     yield Heading("Rollouts that train, and what dead groups do")
     rows = [
         (e.name, ranged(e.live, 3), push(e.all_fail_advantage), push(e.all_pass_advantage)) for e in _compared(found)
     ]
     yield Grid(("estimator", "share with an advantage", "all-fail groups", "all-pass groups"), rows)
-    for e in _compared(found):
+    for e in _compared(found) if details else ():
         s, v = e.signal_by_kind, e.noise_by_kind
         if s is None or v is None or (e.all_fail_advantage == 0.0 and e.all_pass_advantage == 0.0):
             continue
@@ -157,16 +186,7 @@ def _objectives(found: RemedyComparison) -> Iterator[Part]:
 
 def _sampling(found: RemedyComparison) -> Iterator[Part]:
     yield Heading("Sampling")
-    rows = [
-        (
-            s.name,
-            ranged(s.dead, 3) + MARKS.get(s.status, ""),
-            ranged(s.all_fail, 3),
-            ranged(s.all_pass, 3),
-        )
-        for s in found.sampling
-    ]
-    yield Grid(("", "dead groups", "all-fail", "all-pass"), rows)
+    yield from _dead_table(found.sampling)
     yield Heading("What it costs", part=True)
     steps = found.prompts_per_step is not None
     columns = ("", "rollouts a prompt", "rollouts a mixed group", *(["mixed groups a step"] if steps else []))
@@ -178,10 +198,23 @@ def _sampling(found: RemedyComparison) -> Iterator[Part]:
         ("", *kappas), [(_signed(s.name, s.effect), *(ranged(at.ratio) for at in s.progress or ())) for s in judged]
     )
     yield from _turns((s.name, s.turn, s.effect) for s in judged)
-    for s in found.sampling:
+    yield from _comments(found.sampling)
+
+
+def _dead_table(rows: Iterable[SamplingEffect]) -> Iterator[Part]:
+    cells = [
+        (s.name, ranged(s.dead, 3) + MARKS.get(s.status, ""), ranged(s.all_fail, 3), ranged(s.all_pass, 3))
+        for s in rows
+    ]
+    yield Grid(("", "dead groups", "all-fail", "all-pass"), cells)
+
+
+def _comments(rows: Sequence[SamplingEffect]) -> Iterator[Part]:
+    """What each row assumes, and what the marks mean."""
+    for s in rows:
         if s.comment:
             yield Paragraph(f"{s.name}: {s.comment}" + (f" See {s.command}." if s.command else ""))
-    marks = {s.status for s in found.sampling}
+    marks = {s.status for s in rows}
     if FitStatus.EXTRAPOLATED in marks:
         yield Paragraph("* EXTRAPOLATED beyond twice the pilot's rollouts per prompt: trust the interval.")
     if FitStatus.BEYOND_REACH in marks:

@@ -12,7 +12,7 @@ from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.planned_kappa import planned_kappa
 from grpo_plan.planning.signal import DEFAULT_KAPPA, KappaRange, as_coherence
 from grpo_plan.remedies.hints import Hint
-from grpo_plan.remedies.judged import chosen_estimators, estimator_effects
+from grpo_plan.remedies.judged import chosen_estimators, estimator_effects, own_plans
 from grpo_plan.remedies.result import EstimatorEffect, RemedyComparison
 from grpo_plan.remedies.sampling import Setting, sampling_effects
 from grpo_plan.remedies.variants import MAX_SPREAD
@@ -87,7 +87,9 @@ def compare_remedies(
     sizes = _other_sizes(size, group_sizes, led_by.min_group_size)
     kappas = planned_kappa(kappa, fit)
     chosen = chosen_estimators(estimators, reference)
-    comparisons = max(1, (len(chosen) - 1 + len(sizes) + (pooled is not None)) * kappas.shown().size)
+    larger = {size * pooled} if pooled is not None and spread == 0.0 else set()
+    compared = own_plans(fit, size, chosen) - 1 + len({*sizes, *larger})
+    comparisons = max(1, compared * kappas.shown().size)
     setting = Setting(
         fit=fit,
         group_size=size,

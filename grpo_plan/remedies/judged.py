@@ -9,10 +9,12 @@ import numpy as np
 
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators import ESTIMATORS, Estimator, get_estimator
+from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.remedies.kinds import live_rollouts, shares_by_kind
-from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, turning_kappa
+from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, same_plan, side_by_side
 from grpo_plan.remedies.result import AtKappa, ByKind, EstimatorEffect, Ranged, Turn
 from grpo_plan.remedies.sampling import Setting
+from grpo_plan.remedies.turns import turning_kappa
 
 UNKNOWN = Ranged(value=None, low=0.0, high=None)
 
@@ -30,27 +32,45 @@ def chosen_estimators(names: Iterable[str] | None, reference: str) -> tuple[Esti
     return tuple(get_estimator(name) for name in ordered)
 
 
+def own_plans(fit: PassRateFit, group_size: int, estimators: Iterable[Estimator]) -> int:
+    """How many of the estimators can be judged and differ by more than a factor from all before them."""
+    kept: list[Estimator] = []
+    for estimator in estimators:
+        if not _refusal(fit, estimator, group_size) and _like(fit, kept, estimator, group_size) is None:
+            kept.append(estimator)
+    return len(kept)
+
+
+def _refusal(fit: PassRateFit, estimator: Estimator, group_size: int) -> str:
+    """Why an estimator cannot be judged; empty if it can."""
+    mean = fit.mean_pass_rate
+    try:
+        pair = estimator.for_mean(mean).pair(group_size)
+    except DomainError as error:
+        return str(error)
+    if not all(np.isfinite(side).all() for side in pair):
+        return f"It divides by the spread of the batch, and all rewards are {mean:g} here."
+    return ""
+
+
+def _like(fit: PassRateFit, kept: Iterable[Estimator], estimator: Estimator, group_size: int) -> Estimator | None:
+    """An earlier one whose advantages are a multiple of these."""
+    return next((e for e in kept if same_plan(e, estimator, group_size, fit.mean_pass_rate)), None)
+
+
 def estimator_effects(setting: Setting, estimators: tuple[Estimator, ...]) -> tuple[EstimatorEffect, ...]:
     """One entry for each; those whose advantages are a multiple of an earlier one's share its numbers."""
     fit, size = setting.fit, setting.group_size
     known = fit.group_value("dead", size) is not None
-    base = Judged.of(fit, setting.reference, size) if known else None
-    mean = fit.mean_pass_rate
-    seen: list[tuple[Estimator, EstimatorEffect]] = []
+    kept: list[Estimator] = []
+    found = []
     for estimator in estimators:
-        try:
-            pair = estimator.for_mean(mean).pair(size)
-        except DomainError as error:
-            seen.append((estimator, replace(_bare(estimator), refused=str(error))))
+        if refused := _refusal(fit, estimator, size):
+            found.append(replace(_bare(estimator), refused=refused))
             continue
-        if not all(np.isfinite(side).all() for side in pair):
-            refused = f"It divides by the spread of the batch, and all rewards are {mean:g} here."
-            seen.append((estimator, replace(_bare(estimator), refused=refused)))
-            continue
-        like = next((e for e, found in seen if not found.refused and same_plan(e, estimator, size, mean)), None)
-        found = _entry(setting, estimator, base, like)
-        seen.append((estimator, found))
-    return tuple(found for _, found in seen)
+        found.append(_entry(setting, estimator, known, _like(fit, kept, estimator, size)))
+        kept.append(estimator)
+    return tuple(found)
 
 
 def _bare(estimator: Estimator) -> EstimatorEffect:
@@ -62,7 +82,7 @@ def _bare(estimator: Estimator) -> EstimatorEffect:
     )
 
 
-def _entry(setting: Setting, estimator: Estimator, base: Judged | None, like: Estimator | None) -> EstimatorEffect:
+def _entry(setting: Setting, estimator: Estimator, known: bool, like: Estimator | None) -> EstimatorEffect:
     fit, size, level = setting.fit, setting.group_size, setting.level
     here = estimator.for_mean(fit.mean_pass_rate)
     passed, failed = here.pair(size)
@@ -79,11 +99,11 @@ def _entry(setting: Setting, estimator: Estimator, base: Judged | None, like: Es
         all_pass_advantage=float(passed[-1]),
     )
     kappas = [float(k) for k in setting.kappa.shown()]
-    if base is None:
+    if not known:
         return replace(entry, progress=tuple(AtKappa(kappa=k, ratio=UNKNOWN) for k in kappas))
     judged = Judged.of(fit, estimator, size)
     signal, noise = shares_by_kind(fit, here, size, level)
-    progress, turn = _against(setting, judged, base, kappas)
+    progress, turn = _against(setting, judged, kappas)
     return replace(
         entry,
         signal=judged.moments.signal,
@@ -96,18 +116,21 @@ def _entry(setting: Setting, estimator: Estimator, base: Judged | None, like: Es
     )
 
 
-def _against(
-    setting: Setting, judged: Judged, base: Judged, kappas: list[float]
-) -> tuple[tuple[AtKappa, ...], Turn | None]:
+def _against(setting: Setting, judged: Judged, kappas: list[float]) -> tuple[tuple[AtKappa, ...], Turn | None]:
     fit, rho, size = setting.fit, setting.coherence, setting.group_size
+    one, base = side_by_side(fit, (judged.estimator, size), (setting.reference, size))
     equal = same_plan(judged.estimator, base.estimator, size, base.mean_pass_rate) and base.moments.signal > 0.0
-    turn = Turn(better="equal") if equal else turning_kappa(fit, judged, base, coherence=rho, level=setting.level)
+    turn = (
+        Turn(better="equal")
+        if equal
+        else turning_kappa(fit, one, base, coherence=rho, level=setting.level, shown=kappas)
+    )
     rows = []
     for kappa in kappas:
         ratio = (
             Ranged.exact(1.0)
             if equal
-            else progress_ratio(fit, judged, base, kappa=kappa, coherence=rho, level=setting.joint_level)
+            else progress_ratio(fit, one, base, kappa=kappa, coherence=rho, level=setting.joint_level)
         )
         noise = judged.step_noise(kappa, rho, setting.prompts_per_step)
         rows.append(AtKappa(kappa=kappa, ratio=ratio, noise_to_signal=noise))

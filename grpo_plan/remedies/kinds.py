@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from grpo_plan.estimators import Estimator
 from grpo_plan.estimators.moments import general_weights
 from grpo_plan.fitting.result import PassRateFit
-from grpo_plan.remedies.means import clipped, mean_of_weights, share_of
+from grpo_plan.remedies.means import clipped, laws_of_one, mean_of_weights, share_of
 from grpo_plan.remedies.result import ByKind, Ranged
 
 Floats = NDArray[np.float64]
@@ -97,7 +97,7 @@ def shares_by_kind(
         live = float(law[1:-1].sum()) > 0.0
         return (whole, whole) if live else (None, None)
     weights = kind_weights(estimator, group_size)
-    law = fit.group_pmf(group_size + 2)
+    law = laws_of_one(fit, [group_size + 2])[group_size + 2]
     found: list[ByKind | None] = []
     for parts in (weights.signal, weights.noise):
         whole_weights = np.sum(list(parts.values()), axis=0)

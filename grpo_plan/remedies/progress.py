@@ -1,4 +1,4 @@
-"""Progress of one estimator or group size beside another, and where their order turns (theory.md, eq. 119)."""
+"""Progress of one estimator or group size beside another (theory.md, eq. 119)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from grpo_plan.estimators import Estimator, GroupMoments
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
-from grpo_plan.remedies.means import at_rates
-from grpo_plan.remedies.result import AtKappa, Effect, Ranged, Turn
+from grpo_plan.remedies.means import at_rates, laws_of_one
+from grpo_plan.remedies.result import AtKappa, Effect, Ranged
 
 Floats = NDArray[np.float64]
 WIDEST = 50.0  # of the logarithm of a ratio
 STEP = 1e-4  # in the mean pass rate, for the derivative of estimators that use it
-NEGLIGIBLE = 1e-9  # a difference of two products, over either
 SAME_LOW, SAME_HIGH = 0.9, 1.1
 
 
@@ -41,13 +40,17 @@ class Judged:
 
     @classmethod
     def of(cls, fit: PassRateFit, estimator: Estimator, group_size: int) -> Judged:
-        """Judge an estimator on a pilot.
+        """Judge an estimator on a pilot, by itself; `side_by_side` is for ratios.
 
         Raises:
             PilotError: The pilot does not determine the law of passes.
             DomainError: The estimator refuses the group size.
         """
-        law = fit.group_pmf(estimator.law_size(group_size))
+        return cls.under(fit.group_pmf(estimator.law_size(group_size)), estimator, group_size)
+
+    @classmethod
+    def under(cls, law: Floats, estimator: Estimator, group_size: int) -> Judged:
+        """Judge an estimator by a law of the passes in groups of its `law_size`."""
         mean = float(law @ np.arange(law.size)) / (law.size - 1)
         moments = estimator.moments(lambda _: law, group_size)
         return cls(estimator=estimator, group_size=group_size, moments=moments, mean_pass_rate=mean, _law=law)
@@ -93,6 +96,17 @@ class Judged:
         return self.variance(kappa, coherence) / shared if shared > 0.0 else None
 
 
+def side_by_side(fit: PassRateFit, *designs: tuple[Estimator, int]) -> tuple[Judged, ...]:
+    """Estimators at group sizes, all by one law of the pass rates (theory.md, eq. 119).
+
+    Counts up to the largest group size that they answer; beyond it the likely law, for small groups too: the difference
+    of two laws would be taken for one of designs.
+    """
+    sizes = [estimator.law_size(group_size) for estimator, group_size in designs]
+    laws = laws_of_one(fit, sizes)
+    return tuple(Judged.under(laws[n], *design) for n, design in zip(sizes, designs, strict=True))
+
+
 def same_plan(one: Estimator, other: Estimator, group_size: int, mean_pass_rate: float) -> bool:
     """Whether the advantages are one positive constant times those of the other: then all ratios are 1."""
     pairs = [np.concatenate(e.for_mean(mean_pass_rate).pair(group_size)) for e in (one, other)]
@@ -107,61 +121,29 @@ def progress_ratio(
     fit: PassRateFit, one: Judged, base: Judged, *, kappa: float, coherence: float, level: float
 ) -> Ranged:
     """Progress at equal rollouts over that of the base, with limits by the tangent (theory.md, eq. 119)."""
-    per_rollout = [j.worth(kappa, coherence) / j.group_size for j in (one, base)]
-    if min(per_rollout) <= 0.0:
+    found = log_ratio(one, base, kappa, coherence)
+    if found is None:
         return Ranged(value=None, low=0.0, high=None)
-    ratio = per_rollout[0] / per_rollout[1]
+    low, high = (log_limit(fit, one, base, kappa, coherence, level, side) for side in (-1.0, 1.0))
+    return Ranged(value=float(np.exp(found)), low=float(np.exp(found + low)), high=float(np.exp(found + high)))
+
+
+def log_ratio(one: Judged, base: Judged, kappa: float, coherence: float) -> float | None:
+    """Logarithm of the progress at equal rollouts over that of the base; None without a signal."""
+    mine, other = (j.worth(kappa, coherence) / j.group_size for j in (one, base))
+    return float(np.log(mine / other)) if min(mine, other) > 0.0 else None
+
+
+def log_limit(
+    fit: PassRateFit, one: Judged, base: Judged, kappa: float, coherence: float, level: float, side: float
+) -> float:
+    """How far the `log_ratio` may lie above (side 1) or below (side -1) its value, by the tangent."""
 
     def tangent(p: Floats) -> Floats:
-        return one.influence(kappa, coherence, p) - base.influence(kappa, coherence, p)
-
-    low, high = fit.limits_of(custom(tangent, "progress ratio"), level)
-    low, high = max(min(low, 0.0), -WIDEST), min(max(high, 0.0), WIDEST)
-    return Ranged(value=ratio, low=ratio * float(np.exp(low)), high=ratio * float(np.exp(high)))
-
-
-def turning_kappa(fit: PassRateFit, one: Judged, base: Judged, *, coherence: float, level: float) -> Turn | None:
-    """Where the order of two designs at equal rollouts turns; None without a signal (theory.md, eq. 119)."""
-    a, b = one.moments, base.moments
-    if min(a.signal, b.signal) <= 0.0:
-        return None
-    sizes = one.group_size / base.group_size, 1.0
-    top, bottom = turn_parts(a, b, sizes, coherence)
-    small_top = abs(top) <= NEGLIGIBLE * sizes[0] * b.signal**2 * a.signal_square
-    small_bottom = abs(bottom) <= NEGLIGIBLE * a.signal**2 * b.noise
-    if small_bottom:
-        return Turn(better="equal" if small_top else "everywhere" if top < 0.0 else "nowhere")
-    kappa = top / bottom
-    if kappa <= 0.0 or small_top:
-        return Turn(better="everywhere" if bottom > 0.0 else "nowhere")
-
-    def tangent(p: Floats) -> Floats:
-        (da, db), rho = (j.changes(p) for j in (one, base)), coherence
-        square = [m.signal_square - rho * m.signal**2 for m in (a, b)]
-        d_square = [d[1] - 2.0 * rho * m.signal * d[0] for d, m in ((da, a), (db, b))]
-        d_top = sizes[0] * (2.0 * b.signal * db[0] * square[0] + b.signal**2 * d_square[0])
-        d_top = d_top - (2.0 * a.signal * da[0] * square[1] + a.signal**2 * d_square[1])
-        d_bottom = 2.0 * a.signal * da[0] * b.noise + a.signal**2 * db[2]
-        d_bottom = d_bottom - sizes[0] * (2.0 * b.signal * db[0] * a.noise + b.signal**2 * da[2])
-        value: Floats = d_top / top - d_bottom / bottom
+        value: Floats = side * (one.influence(kappa, coherence, p) - base.influence(kappa, coherence, p))
         return value
 
-    low, high = fit.limits_of(custom(tangent, "turning kappa"), level)
-    low, high = max(min(low, 0.0), -WIDEST), min(max(high, 0.0), WIDEST)
-    ends = Ranged(value=kappa, low=kappa * float(np.exp(low)), high=kappa * float(np.exp(high)))
-    return Turn(better="above" if bottom > 0.0 else "below", kappa=ends)
-
-
-def turn_parts(
-    a: GroupMoments, b: GroupMoments, sizes: tuple[float, float] = (1.0, 1.0), coherence: float = 0.0
-) -> tuple[float, float]:
-    """Numerator and denominator of the turning kappa (theory.md, eq. 119).
-
-    A makes more progress at equal rollouts where kappa times the denominator exceeds the numerator.
-    """
-    square = [m.signal_square - coherence * m.signal**2 for m in (a, b)]
-    top = sizes[0] * b.signal**2 * square[0] - sizes[1] * a.signal**2 * square[1]
-    return top, sizes[1] * a.signal**2 * b.noise - sizes[0] * b.signal**2 * a.noise
+    return side * min(max(fit.upper_limit_of(custom(tangent, "progress ratio"), level), 0.0), WIDEST)
 
 
 def effect_of(fit: PassRateFit, group_sizes: Iterable[int], progress: Sequence[AtKappa], level: float) -> Effect:

@@ -10,6 +10,8 @@ from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.signal import KappaRange
 
+NO_MIXED = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
+
 
 class Effect(Enum):
     """What the limits say of progress beside the reference. The value is the sentence shown to the user."""
@@ -82,7 +84,8 @@ class Turn:
 
     Attributes:
         better: "above" or "below" the kappa; "everywhere", "nowhere", or "equal" where there is no turn.
-        kappa: The turning kappa with its limits; None where there is no turn.
+        kappa: The turning kappa with its limits, beyond which the ratio leaves 1; None where there is no turn. A
+            low limit of 0, or none above, says that the pilot allows no turn at all.
     """
 
     better: str
@@ -183,7 +186,7 @@ class RemedyComparison:
         dead: Dead fraction of now.
         estimators: One entry for each estimator.
         sampling: The sampling of now first, then its changes.
-        verdict: What would help most and what would not, a sentence each.
+        verdict: What would help most and what would not, a sentence each; the dead fraction of now last.
         elsewhere: Remedies that this pilot cannot judge alone, with the command that does.
         claims: What others published or measured, next to what this model says here.
         assumptions: What the numbers take for granted, gravest first.
@@ -203,6 +206,11 @@ class RemedyComparison:
     claims: tuple[str, ...] = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
     fit: PassRateFit = field(repr=False)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the pilot has mixed groups, without which no remedy can be judged."""
+        return self.dead.value is not None and not set(self.fit.statuses) & set(NO_MIXED)
 
     def estimator(self, name: str) -> EstimatorEffect:
         """The entry of one estimator.

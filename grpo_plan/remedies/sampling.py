@@ -13,8 +13,9 @@ from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.remedies.hints import Hint, hinted_parts
 from grpo_plan.remedies.means import clipped, functional_value
-from grpo_plan.remedies.progress import Judged, effect_of, progress_ratio, turning_kappa
+from grpo_plan.remedies.progress import effect_of, progress_ratio, side_by_side
 from grpo_plan.remedies.result import AtKappa, Ranged, SamplingEffect, Turn
+from grpo_plan.remedies.turns import turning_kappa
 from grpo_plan.remedies.variants import pooled_parts
 
 SURELY_DEAD = 1.0 - 1e-12  # 1 to within rounding
@@ -86,16 +87,16 @@ def beside_now(setting: Setting, size: int) -> tuple[tuple[AtKappa, ...], Turn |
     unknown = Ranged(value=None, low=0.0, high=None)
     if fit.group_value("dead", size) is None or fit.group_value("dead", setting.group_size) is None:
         return tuple(AtKappa(kappa=k, ratio=unknown) for k in kappas), None
-    base = Judged.of(fit, setting.reference, setting.group_size)
-    other = base if size == setting.group_size else Judged.of(fit, setting.reference, size)
+    base, other = side_by_side(fit, (setting.reference, setting.group_size), (setting.reference, size))
+    same = size == setting.group_size
     rows = []
     for k in kappas:
-        if other is base:
+        if same:
             ratio = Ranged.exact(1.0) if base.moments.signal > 0.0 else unknown
         else:
             ratio = progress_ratio(fit, other, base, kappa=k, coherence=rho, level=setting.joint_level)
         rows.append(AtKappa(kappa=k, ratio=ratio, noise_to_signal=other.step_noise(k, rho, prompts)))
-    turn = None if other is base else turning_kappa(fit, other, base, coherence=rho, level=setting.level)
+    turn = None if same else turning_kappa(fit, other, base, coherence=rho, level=setting.level, shown=kappas)
     return tuple(rows), turn
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.signal import KappaRange
-from grpo_plan.remedies.result import AtKappa, Effect, EstimatorEffect, SamplingEffect, Turn
+from grpo_plan.remedies.result import NO_MIXED, AtKappa, Effect, EstimatorEffect, Ranged, SamplingEffect, Turn
 
-NO_MIXED = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
+NEAR = 10.0  # a kappa this many times beyond an end of the range may be that of the run
 
 
 def verdict(
@@ -23,50 +24,96 @@ def verdict(
     kappa: KappaRange,
 ) -> tuple[str, ...]:
     """What would help most on this pilot, what would not, and what it cannot tell."""
-    first = f"At G = {dead.group_size}, {_dead_words(dead)}."
+    now = f"At G = {dead.group_size}, {_dead_words(dead)}."
     if dead.value is None:
-        return first, f"cannot tell what any remedy would do: {fit.status.sentence}"
+        return f"Cannot tell what any remedy would do: {fit.status.sentence}", now
     if set(fit.statuses) & set(NO_MIXED):
-        return (first, _hopeless(fit, dead))
-    own = [e for e in estimators if e.same_plan_as is None and e.name != reference and not e.refused]
-    options: list[tuple[str, Effect, float]] = [
-        (_named(e.name, e.turn, e.effect), e.effect, _worst(e.progress)) for e in own
+        return _hopeless(fit, dead), now
+    options: list[tuple[str, Effect, Sequence[AtKappa], Turn | None]] = [
+        (e.name, e.effect, e.progress, e.turn)
+        for e in estimators
+        if e.same_plan_as is None and e.name != reference and not e.refused
     ]
-    options += [
-        (_named(s.name, s.turn, s.effect), s.effect, _worst(s.progress or ()))
-        for s in sampling[1:]
-        if s.effect is not None
-    ]
-    said = [first]
-    helping = sorted((o for o in options if o[1] is Effect.HELPS), key=lambda o: -o[2])
+    options += [(s.name, s.effect, s.progress or (), s.turn) for s in sampling[1:] if s.effect is not None]
+    helping = sorted((o for o in options if o[1] is Effect.HELPS), key=lambda o: -_worst(o[2]))
     over = f"kappa {kappa.value:.3g}" if kappa.measured else f"every kappa shown ({kappa.low:g} to {kappa.high:g})"
     if helping:
         best = helping[0]
         others = f" Also: {_listed([o[0] for o in helping[1:]])}." if helping[1:] else ""
-        said.append(
-            f"Most helpful in this model: {best[0]}, at least {best[2]:.2f} times the progress of {reference} at G = "
-            f"{dead.group_size} per rollout at {over}.{others}"
-        )
+        said = [
+            f"Most helpful in this model: {best[0]}, at least {_worst(best[2]):.2f} times the progress of {reference} "
+            f"at G = {dead.group_size} per rollout at {over}.{others}"
+        ]
     else:
-        said.append(f"Nothing here is sure to make more progress per rollout than {reference} at {over}.")
+        said = [f"Nothing here is sure to make more progress per rollout than {reference} at {over}."]
+    asked = f"kappa {kappa.low:.3g}" if kappa.low == kappa.high else f"kappa {kappa.low:g} to {kappa.high:g}"
+    turns = [(name, e, turn) for name, e, _, turn in options if turn is not None and near_turn(turn, kappa)]
+    better = [f"{name} {kappa_words(turn)}" for name, e, turn in turns if e is Effect.DOES_NOT_HELP]
+    worse = [f"{name} {kappa_words(_other_side(turn))}" for name, e, turn in turns if e is Effect.HELPS]
+    for names, words in ((better, "these would help"), (worse, "these stop helping")):
+        if names:
+            said.append(f"Outside {asked}, but near it, {words}: {_listed(names)}.")
     groups = (
-        (Effect.DOES_NOT_HELP, "Would not help"),
+        (Effect.DOES_NOT_HELP, f"Would not help at {asked}" if better else "Would not help"),
         (Effect.ABOUT_THE_SAME, "About the same"),
         (Effect.DEPENDS_ON_KAPPA, "Measure kappa first, it decides"),
-        (Effect.CANNOT_TELL, "cannot tell"),
+        (Effect.CANNOT_TELL, "Cannot tell"),
     )
     for effect, words in groups:
-        names = [o[0] for o in options if o[1] is effect]
+        names = [_named(name, turn, e) for name, e, _, turn in options if e is effect]
         if names:
             said.append(f"{words}: {_listed(names)}.")
-    return tuple(said)
+    return (*said, now)
+
+
+def near_turn(turn: Turn, kappa: KappaRange) -> bool:
+    """Whether an order turns outside the range of kappa, within a factor `NEAR` of its end.
+
+    >>> near_turn(Turn(better="below", kappa=Ranged(value=0.4, low=0.3, high=0.5)), KappaRange(low=1.0, high=300.0))
+    True
+    """
+    at = None if turn.kappa is None else turn.kappa.value
+    return at is not None and (kappa.low / NEAR <= at < kappa.low or kappa.high < at <= kappa.high * NEAR)
+
+
+def _other_side(turn: Turn) -> Turn:
+    """The turn as seen from the reference."""
+    return replace(turn, better="above" if turn.better == "below" else "below")
+
+
+def kappa_words(turn: Turn) -> str:
+    """Where a design is ahead, with the limits of the turn.
+
+    >>> kappa_words(Turn(better="below", kappa=Ranged(value=0.0123, low=0.0, high=0.05)))
+    'below 0.0123 [0, 0.05], if at all'
+    """
+    if turn.kappa is None or turn.kappa.value is None:
+        return {"everywhere": "at every kappa", "nowhere": "at no kappa"}.get(turn.better, "the same")
+    return f"{turn.better} {turn_numbers(turn.kappa)}{', if at all' if unsure(turn) else ''}"
+
+
+def turn_numbers(kappa: Ranged) -> str:
+    """A kappa of any size with its limits, to three digits.
+
+    >>> turn_numbers(Ranged(value=0.00213, low=0.0, high=None))
+    '0.00213 [0, none]'
+    """
+    high = "none" if kappa.high is None else f"{kappa.high:.3g}"
+    return f"{'?' if kappa.value is None else f'{kappa.value:.3g}'} [{kappa.low:.3g}, {high}]"
+
+
+def unsure(turn: Turn) -> bool:
+    """Whether the pilot allows that the design is ahead nowhere."""
+    if turn.kappa is None:
+        return False
+    return turn.kappa.low == 0.0 if turn.better == "below" else turn.kappa.high is None
 
 
 def _named(name: str, turn: Turn | None, effect: Effect) -> str:
     """A name, with where it is ahead if kappa decides."""
     if effect is not Effect.DEPENDS_ON_KAPPA or turn is None or turn.kappa is None or turn.kappa.value is None:
         return name
-    return f"{name} (more {turn.better} kappa {turn.kappa.value:.3g})"
+    return f"{name} (more {kappa_words(turn)})"
 
 
 def _dead_words(dead: DeadFraction) -> str:
@@ -83,7 +130,7 @@ def _hopeless(fit: PassRateFit, dead: DeadFraction) -> str:
     kind = "fail" if FitStatus.NO_SUCCESS in fit.statuses else "pass" if FitStatus.NO_FAILURE in fit.statuses else ""
     pushed = f" Sign would push every rollout {'down' if kind == 'fail' else 'up'}, right or wrong." if kind else ""
     return (
-        "cannot tell what a remedy would do: no prompt of the pilot is mixed, and an advantage cannot tell rollouts "
+        "Cannot tell what a remedy would do: no prompt of the pilot is mixed, and an advantage cannot tell rollouts "
         f"of one reward apart.{pushed} {sentence} Other prompts come first."
     )
 
@@ -140,8 +187,7 @@ def _where(turn: Turn) -> str:
     """Where an estimator is ahead of the reference."""
     if turn.kappa is None or turn.kappa.value is None:
         return {"everywhere": "ahead at every kappa", "nowhere": "behind at every kappa"}.get(turn.better, "equal")
-    high = "no limit" if turn.kappa.high is None else f"{turn.kappa.high:.3g}"
-    return f"ahead {turn.better} kappa {turn.kappa.value:.3g} [{turn.kappa.low:.3g}, {high}] only"
+    return f"ahead at kappa {kappa_words(turn)} only"
 
 
 def assumptions(
@@ -164,7 +210,7 @@ def assumptions(
         "Progress is that of the mean pass rate. An estimator with another objective (maxrl, weights on hard prompts) "
         "may do well by its own.",
         "Ratios are for equal rollouts and the best learning rate of each; their limits hold for all "
-        f"{joint} of the table at once, those of shares one by one.",
+        f"{joint} of the tables at once, those of shares and turns one by one.",
         f"Gradients of different prompts have cosine {coherence:g}."
         if coherence
         else "Gradients of different prompts are taken as unrelated (coherence 0).",
