@@ -40,6 +40,7 @@ def plot_pass_curve(source: PassCurve | PassComparison, ax: Axes | None = None) 
         _draw(ax, source, BLUE, "pass@k")
         title = "pass@k"
     curve = source.before if isinstance(source, PassComparison) else source
+    _key(ax, [source.before, source.after] if isinstance(source, PassComparison) else [source])
     ax.set_xscale("log", base=2)
     ax.set_xticks([float(k) for k in curve.ks], [str(k) for k in curve.ks])
     ax.minorticks_off()
@@ -59,6 +60,14 @@ def _draw(ax: Axes, curve: PassCurve, colour: str, label: str) -> None:
     for counted, face in ((True, colour), (False, "white")):
         some = [p for p in known if p[2] is counted]
         ax.plot([p[0] for p in some], [p[1] for p in some], "o", color=colour, mfc=face, ms=5, label="_marks")
+
+
+def _key(ax: Axes, curves: list[PassCurve]) -> None:
+    """What filled and hollow marks are, of those that are drawn."""
+    drawn = {p.counted for curve in curves for p in curve.points if p.value is not None}
+    for counted, face, label in ((True, GREY, "counted"), (False, "white", "fitted")):
+        if counted in drawn:
+            ax.plot([], [], "o", color=GREY, mfc=face, ms=5, label=label)
 
 
 def draw_pass_curve(source: PassCurve | PassComparison, path: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 
 import grpo_plan as gp
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.fitting.fit import fit_pass_rates
 from grpo_plan.passk.tail import local_exponent
 from grpo_plan.simulation import SimulatedPolicy, SimulatedTraining, Verdict, compare_simulations, simulate
@@ -130,6 +133,8 @@ def test_the_largest_advantages_stay_finite(optimizer: str) -> None:
     (("passk", "ok.jsonl", "--margin", "0.1"), "--margin is of a comparison"),
     (("passk", "ok.jsonl", "--margin", "nan"), "--margin is of a comparison"),
     (("passk", "ok.jsonl", "--after", "two.jsonl", "--margin", "nan"), "margin must be finite"),
+    (("advantages", "--rewards", "1,0", "--trainer", "trl", "--setting", "scale_rewards=batch",
+      "--setting", "scale_rewards=none"), "--setting scale_rewards is given twice"),
     (("passk", "-", "--after", "-"), "Standard input can be read once"),
     (("passk", "ok.jsonl", "--reward-weights", "a=1,a=2"), "names 'a' twice"),
     (("passk", "ok.jsonl", "--storage-option", "a=1", "--storage-option", "a=2"), "given twice"),
@@ -230,3 +235,30 @@ def test_sources_of_pass_curves_are_told_what_is_taken(value: Any) -> None:
         gp.pass_curve(value)
     fit = fit_pass_rates(gp.Pilot.from_counts([0, 1, 2, 3, 4] * 20, 4))
     assert gp.pass_curve(fit).ks == (1, 2, 4, 8, 16)
+
+
+# Waiting ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_line_is_shown_where_somebody_looks_on_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        looked_on = True
+
+        def isatty(self) -> bool:
+            return self.looked_on
+
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr("grpo_plan.cli.waiting.PATIENCE", 0.001)
+    shown = Event()
+    write = screen.write
+    monkeypatch.setattr(screen, "write", lambda text: (write(text), shown.set())[0])
+    with waiting("comparing"):
+        assert shown.wait(30)
+    assert screen.getvalue().startswith("\rcomparing (")
+    assert screen.getvalue().endswith(" \r")
+    screen.looked_on = False
+    said = screen.getvalue()
+    with waiting("comparing"):
+        pass
+    assert screen.getvalue() == said

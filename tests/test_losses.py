@@ -339,6 +339,33 @@ def test_the_score_of_stopping_and_the_slope_of_the_mean_reward() -> None:
     assert ratio[0] != ratio[1]  # no multiple of the slope either
 
 
+def test_what_holds_by_construction_has_no_spread() -> None:
+    """Right and wrong cancel within a group of grpo; one-sided estimators move one kind. Mutant: bounds of 0 and 1."""
+    rollouts = some_rollouts(3, prompts=60)
+    grpo, dapo = gp.length_bias(rollouts, ["grpo", "dapo"]).rows
+    for end in (grpo.gradient_wrong.low, grpo.gradient_wrong.value, grpo.gradient_wrong.high):
+        assert end == pytest.approx(0.5, abs=1e-9)
+    low, high = dapo.gradient_wrong.low, dapo.gradient_wrong.high
+    assert low is not None
+    assert high is not None
+    assert 0.0 < high - low < 0.2
+    few = gp.length_bias(some_rollouts(3, prompts=4), ["grpo", "dapo"]).rows
+    assert few[0].gradient_wrong.low == pytest.approx(0.5)  # an identity needs no prompts
+    assert few[1].gradient_wrong.low is None or few[1].gradient_wrong.low < 0.5
+    assert grpo.wrong.high is not None
+    assert grpo.wrong.low is not None
+    assert grpo.wrong.high - grpo.wrong.low > 0.05  # shares of rollouts vary all the same
+
+
+def test_an_empty_response_unbalances_its_group() -> None:
+    rollouts = gp.Rollouts.from_arrays([0, 0, 0, 0, 1, 1], [1, 1, 0, 0, 1, 0], [5, 7, 0, 9, 4, 4])
+    wrong = gp.length_bias(rollouts, ["grpo"]).rows[0].gradient_wrong
+    assert wrong.value is not None
+    assert wrong.low is not None
+    assert wrong.value < 0.5
+    assert wrong.low < wrong.value
+
+
 def test_limits_are_those_of_theory() -> None:
     rng = np.random.default_rng(5)
     part, whole = rng.random(40), 1.0 + rng.random(40)

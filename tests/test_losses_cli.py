@@ -43,6 +43,67 @@ def test_two_lengths(run: Run) -> None:  # noqa: F811
     assert dapo["net_push"] == pytest.approx(-0.6)
 
 
+def tables(page: str, title: str) -> list[str]:
+    """Lines of the section with that title."""
+    lines = page.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(title))
+    end = next((i for i in range(start, len(lines)) if not lines[i]), len(lines))
+    return lines[start + 1 : end]
+
+
+def test_long_names_do_not_fold_the_tables(run: Run) -> None:  # noqa: F811
+    names = ("--aggregation", "token-mean,seq-mean-token-sum-norm,seq-mean-token-mean", "--max-tokens", 1000)
+    write("p.jsonl", pilot_rows())
+    page = run("losses", "p.jsonl", *names).out
+    for title in ("Share of the weight", "Other groups", "What moves", "Net push"):
+        assert sum(line.startswith("  A ") for line in tables(page, title)) == 1
+    assert "  B        verl:seq-mean-token-sum-norm" in page.splitlines()
+    page = run("losses", "--lengths", "2,8", *names).out
+    assert len(tables(page, "Weight of each token")) == 3
+    assert max(map(len, page.splitlines())) <= 80
+
+
+def test_a_wrong_name_is_told_the_nearest(run: Run) -> None:  # noqa: F811
+    for wrong, near in (("seq-mean-token", "verl:seq-mean-token-"), ("drgrpo", "trl:dr_grpo"), ("dapoo", "trl:dapo")):
+        answer = run("losses", "--lengths", "2,8", "--aggregation", wrong)
+        assert answer.code == 2
+        assert near in answer.err
+        assert "docs/losses.md" in answer.err
+        assert len(answer.err) < 250
+
+
+def test_responses_cut_at_one_length_have_no_long_ones(run: Run) -> None:  # noqa: F811
+    def page(longest: int) -> tuple[str, Any]:
+        rows = [{**row, "response_tokens": min(row["response_tokens"], longest)} for row in pilot_rows()]
+        write("p.jsonl", rows)
+        return run("losses", "p.jsonl").out, json.loads(run("losses", "p.jsonl", "--json").out)
+
+    text, found = page(60)
+    assert text.startswith("Answer   weight on wrong responses")
+    assert "Half or more of the responses have the largest length, 60" in text
+    assert "longest tenth" not in text
+    assert found["median_tokens"] == found["longest_tokens"] == 60
+    assert found["aggregations"][0]["long"]["value"] == 0.0
+    text, found = page(300)
+    assert "A tenth or more of the responses have the largest length, 300" in text
+    assert tables(text, "Share of the weight")[0].split() == ["long", "wrong", "mixed", "groups"]
+    assert found["median_tokens"] < found["decile_tokens"] == found["longest_tokens"]
+
+
+def test_columns_of_what_is_not_there_are_hidden(run: Run) -> None:  # noqa: F811
+    write("p.jsonl", pilot_rows())
+    page = run("losses", "p.jsonl").out
+    assert "failed scoring" not in page
+    assert "< 2 scored" not in page
+    assert json.loads(run("losses", "p.jsonl", "--json").out)["aggregations"][0]["failed"]["value"] == 0.0
+    rows = pilot_rows()
+    rows[0]["reward"] = None
+    write("p.jsonl", rows)
+    page = run("losses", "p.jsonl").out
+    assert "failed scoring" in page
+    assert "< 2 scored" not in page
+
+
 def test_a_split_of_lengths(run: Run) -> None:  # noqa: F811
     answer = run("losses", "--lengths", "2,8", "--micro-batch", 1)
     assert answer.out.startswith("Answer   the split misplaces 30% of the weight of bnpo")
@@ -178,7 +239,7 @@ def test_a_real_dump_of_trl() -> None:
         (("--lengths", "-2"), "got -2 at index 0"),
         (("--lengths", "1e13"), "whole numbers of tokens from 0 to 1e12"),
         (("--lengths", "2,8", "--advantages", "1"), "--advantages must be one number a response, 2 in all"),
-        (("--lengths", "2,8", "--aggregation", "nope"), "aggregation must be one: trl:dapo"),
+        (("--lengths", "2,8", "--aggregation", "nope"), "aggregation must be a name of docs/losses.md, e.g. "),
         (("--lengths", "2,8", "--aggregation", "dr_grpo"), "max_tokens= (--max-tokens)"),
         (("--lengths", "2,8,3", "--ranks", 2), "cannot be shared out equally to 2 ranks"),
         (("p.jsonl", "--estimator", "nope"), "estimator must be one of"),

@@ -23,8 +23,8 @@ from grpo_plan import symbolic as eq
 from grpo_plan.fitting.estimates import METHODS
 from grpo_plan.passk.crossing import find_crossing
 from grpo_plan.passk.result import CrossingStatus, PassDifference, decide_pass
-from grpo_plan.passk.tail import halving, local_exponent
-from grpo_plan.passk.tail_likelihood import TailLikelihood
+from grpo_plan.passk.tail import _doubt, halving, local_exponent
+from grpo_plan.passk.tail_likelihood import TailLikelihood, atom_threshold
 from grpo_plan.passk.turnover import turnover_kernels
 from grpo_plan.passk.words import crossing_words
 from grpo_plan.pilot import Pilot
@@ -499,6 +499,35 @@ def test_an_atom_is_said_to_level_off() -> None:
     assert tail.never_high > 0.3
 
 
+def test_a_floor_that_may_be_0_is_not_told() -> None:
+    """30 % at 0 and the others Beta(0.3, 6): the floor's limits would hold 0. Mutant: `_doubt` never doubts."""
+    counts = np.repeat(np.arange(9), [427, 40, 21, 9, 2, 1, 0, 0, 0])
+    tail = gp.pass_tail(gp.fit_pass_rates(Pilot.from_counts(counts, 8)), octaves=())
+    assert tail.likelihood_ratio is not None
+    assert tail.likelihood_ratio > atom_threshold(0.95)
+    assert tail.status is gp.TailStatus.UNKNOWN
+    assert tail.floor is None
+    assert tail.reason.endswith("that share may as well be 0.")
+
+
+def test_a_floor_above_the_fitted_curve_is_not_told() -> None:
+    rng = np.random.default_rng(11)
+    p = np.where(rng.random(800) < 0.3, 0.0, rng.beta(1.0, 1.5, 800))
+    fit = gp.fit_pass_rates(pilot_at(rng, p))
+    tail = gp.pass_tail(fit, octaves=())
+    assert tail.floor is not None
+    assert _doubt(fit, [1, 8], tail.floor, 0.1) == ""
+    assert "above 1 - pass@8" in _doubt(fit, [1, 8], 1.0 - (fit.pass_at(8).value or 0.0) + 0.01, 0.1)
+    assert "may as well be 0" in _doubt(fit, [1, 8], tail.floor, 0.0)
+
+
+def test_few_prompts_have_no_exponent() -> None:
+    tail = gp.pass_tail(gp.fit_pass_rates(Pilot.from_counts([0, 2, 3, 5, 8], 8)), octaves=())
+    assert tail.status is gp.TailStatus.UNKNOWN
+    assert tail.reason.startswith("TOO_FEW_PROMPTS: ")
+    assert tail.halving_factor is None
+
+
 def test_another_shape_has_no_exponent() -> None:
     rng = np.random.default_rng(12)
     p = np.where(rng.random(1000) < 0.5, rng.beta(0.5, 2.0, 1000), rng.beta(8.0, 2.0, 1000))
@@ -601,7 +630,13 @@ def test_the_picture_shows_the_points() -> None:
     assert ax.get_title() == "search compression"
     legend = ax.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["the curves cross here", "before", "after"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "the curves cross here",
+        "before",
+        "after",
+        "counted",
+        "fitted",
+    ]
 
 
 def test_published_counts(real_data: Path) -> None:

@@ -68,6 +68,26 @@ def test_two_policies(run: Run) -> None:
     assert body["turnover"]["lost"]["value"] == pytest.approx(found.turnover.lost.value)
 
 
+def test_a_share_that_is_not_shown_has_no_sign(run: Run) -> None:
+    write("base.jsonl", {"0": BASE})
+    write("up.jsonl", {"1": [8, 8, 8, 6, 6, 8, 7, 8]})
+    arguments = ("passk", "base.jsonl", "--after", "up.jsonl", "--ks", "1,4")
+    answer = run(*arguments)
+    lost = next(line for line in answer.out.splitlines() if line.startswith("  lost"))
+    assert "none shown" in lost
+    assert "-0." not in lost
+    turnover = document(run(*arguments, "--json"))["turnover"]
+    assert turnover["lost"]["value"] < 0.0
+    assert (turnover["gained_shown"], turnover["lost_shown"]) == (True, False)
+
+
+def test_shares_near_0_have_one_form(run: Run) -> None:
+    write("hard.jsonl", {"0": [0, 0, 1, 0, 2, 0, 3, 1]})
+    answer = run("passk", "hard.jsonl", "--ks", "8,64,4096")
+    assert "e-" not in answer.out
+    assert answer.out.count("<0.0005 [0.000,") == 3
+
+
 def test_two_parts_of_one_file(run: Run) -> None:
     write("both.jsonl", {"0": BASE, "1": TRAINED}, column=True)
     write("base.jsonl", {"0": BASE})

@@ -240,6 +240,7 @@ def _document(bias: LengthBias, errors: SplitErrors | None) -> dict[str, Any]:
         "mean_tokens": bias.mean_tokens,
         "median_tokens": bias.median_tokens,
         "decile_tokens": bias.decile_tokens,
+        "longest_tokens": bias.longest_tokens,
         "lengths": bias.lengths.name,
         "shares_of_rollouts": _shares_json(bias.rollouts),
         "aggregations": [_shares_json(row) for row in bias.rows],

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from grpo_plan.cli.common import percent
-from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part
+from grpo_plan.cli.page import GAP, Bullet, Grid, Heading, Line, Paragraph, Part
 from grpo_plan.losses import Aggregation, LengthBias, Limits, SplitErrors, SplitWeights, WeightShares
 from grpo_plan.rollouts import RolloutLengths
 
 MOST_ROWS = 20
+WIDEST = 14  # a name that stands before a row, with its gap; wider ones get a letter
+ACROSS = 48  # names that stand over the columns
 MISPLACED = 0.01  # share of the weight from which a split is worth a word
 PUSH = 1e-12
 NOTHING = 1e-9
 UNKNOWN = "unknown"
 
 
+def labels_of(
+    kinds: Sequence[Aggregation | None], *, across: bool = False
+) -> tuple[dict[Aggregation, str], list[Part]]:
+    """Names for the tables, and a legend: letters where names are too wide for a row, or across the columns.
+
+    >>> from grpo_plan.losses import get_aggregation
+    >>> long, short = get_aggregation("verl:seq-mean-token-sum-norm"), get_aggregation("dapo")
+    >>> list(labels_of([short, short])[0].values()), list(labels_of([short, long])[0].values())
+    (['dapo'], ['A', 'B'])
+    """
+    some = list(dict.fromkeys(kind for kind in kinds if kind is not None))
+    widths = [len(_option(kind)) + GAP for kind in some]
+    if sum(widths) <= ACROSS if across else max(widths) <= WIDEST:
+        return {kind: _option(kind) for kind in some}, []
+    letters = {kind: ascii_uppercase[i] if i < len(ascii_uppercase) else str(i + 1) for i, kind in enumerate(some)}
+    return letters, [Line(f"{letter}", _option(kind), indent=2) for kind, letter in letters.items()]
+
+
 def lengths_page(found: Sequence[SplitWeights], advantages: Any, *, split: bool) -> list[Part]:
     """Weights of given lengths: what they add up to, each response, and the split."""
     parts: list[Part] = [Line("Answer", _lengths_verdict(found, advantages, split=split), strong=True)]
     parts += [Line("", f"{_short(f)}: {f.intended.sentence}") for f in found if f.intended.empty]
+    labels, legend = labels_of([f.intended.aggregation for f in found], across=True)
+    parts += legend
     tokens = found[0].intended.lengths
     shown = min(tokens.size, MOST_ROWS)
     base = ["response", "tokens", *(["advantage"] if advantages is not None else [])]
-    columns = [*base, *(_short(f) for f in found)]
+    columns = [*base, *(labels[f.intended.aggregation] for f in found)]
     for title, name in (("Weight of each token", "values"), ("Weight of the whole response", "response_weights")):
         rows = []
         for i in range(shown):
@@ -38,10 +61,10 @@ def lengths_page(found: Sequence[SplitWeights], advantages: Any, *, split: bool)
         parts.append(Paragraph(f"{tokens.size - shown:,} more responses are in --json."))
     if advantages is not None:
         parts.append(Heading("Net push on the sampled tokens: sum of advantage x tokens x weight"))
-        pushes = [[_short(f), f"{_round(f.intended.aggregate(advantages)):.6g}"] for f in found]
+        pushes = [[labels[f.intended.aggregation], f"{_round(f.intended.aggregate(advantages)):.6g}"] for f in found]
         parts.append(Grid(["aggregation", "net push"], pushes, right=frozenset({1})))
     if split:
-        parts += _split_part(found, advantages)
+        parts += _split_part(found, advantages, labels)
     return [*parts, *_meanings([f.intended.aggregation for f in found])]
 
 
@@ -62,7 +85,7 @@ def _lengths_verdict(found: Sequence[SplitWeights], advantages: Any, *, split: b
     return f"share of the weight on the longest response: {shares}"
 
 
-def _split_part(found: Sequence[SplitWeights], advantages: Any) -> list[Part]:
+def _split_part(found: Sequence[SplitWeights], advantages: Any, labels: dict[Aggregation, str]) -> list[Part]:
     split = found[0].split
     counts = sorted({int(n) for n in split.micro_batches})
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -71,7 +94,8 @@ def _split_part(found: Sequence[SplitWeights], advantages: Any) -> list[Part]:
     columns += ["net push"] if advantages is not None else []
     rows = []
     for f in found:
-        row = [_short(f), _percent(f.misplaced), _times(f.smallest_ratio), _times(f.largest_ratio), f"{f.total:.4g}"]
+        row = [labels[f.intended.aggregation], _percent(f.misplaced), _times(f.smallest_ratio), _times(f.largest_ratio)]
+        row.append(f"{f.total:.4g}")
         if advantages is not None:
             row.append(f"{_round(float(advantages @ f.response_weights)):.4g}")
         rows.append(row)
@@ -94,24 +118,30 @@ def pilot_page(bias: LengthBias, errors: SplitErrors | None) -> list[Part]:
     if left:
         parts.append(Line("", "rollouts left out: " + ", ".join(left)))
     lengths = f"mean {bias.mean_tokens:,.0f} tokens"
-    if bias.median_tokens is not None and bias.decile_tokens is not None:
-        lengths += f"; long is over the median, {bias.median_tokens:,.0f}; the longest tenth is over "
-        lengths += f"{bias.decile_tokens:,.0f}"
+    if bias.median_tokens is not None and _told(bias, "long"):
+        lengths += f"; long is over the median, {bias.median_tokens:,.0f}"
+        if bias.decile_tokens is not None and _told(bias, "longest"):
+            lengths += f"; the longest tenth is over {bias.decile_tokens:,.0f}"
     parts.append(Line("Length", lengths))
     if bias.lengths is RolloutLengths.MEANS:
         parts.append(Line("", f"{bias.lengths.sentence} So shares on long responses are unknown."))
+    parts += [Line("", text) for text in _cut(bias)]
+    labels, legend = labels_of([row.aggregation for row in bias.rows])
+    parts += legend
     limits = f"{percent(bias.level)} limits over prompts"
+    far = [name for name in ("long", "longest") if _told(bias, name)]
     parts.append(Heading(f"Share of the weight ({limits})"))
-    parts.append(_shares_grid(bias, ("long", "longest", "wrong", "mixed"), reference=True))
+    parts.append(_shares_grid(bias, [*far, "wrong", "mixed"], labels))
+    other = ["all_pass", "all_fail", *(n for n in ("unscored", "failed") if getattr(bias.rollouts, n).value)]
     parts.append(Heading("Other groups and rollouts, share of the weight"))
-    parts.append(_shares_grid(bias, ("all_pass", "all_fail", "unscored", "failed"), reference=True))
+    parts.append(_shares_grid(bias, other, labels))
     parts.append(Heading(f"What moves the policy: weight x |advantage| of {bias.estimator} ({limits})"))
-    parts.append(_shares_grid(bias, ("gradient_long", "gradient_longest", "gradient_wrong"), reference=True))
+    parts.append(_shares_grid(bias, [f"gradient_{name}" for name in (*far, "wrong")], labels))
     parts.append(Heading(f"Net push on the sampled tokens, and pull on length ({limits})"))
-    rows = [[_name(row), _signed(row.net), _signed(row.pull), _direction(row.pull)] for row in bias.rows]
+    rows = [[_name(row, labels), _signed(row.net), _signed(row.pull), _direction(row.pull)] for row in bias.rows]
     parts.append(Grid(["aggregation", "net push", "pull on length", ""], rows, right=frozenset({1, 2})))
     if errors is not None:
-        parts += _errors_part(errors)
+        parts += _errors_part(errors, labels)
     return [*parts, *_meanings([row.aggregation for row in bias.rows]), *_assumptions(bias, errors)]
 
 
@@ -124,7 +154,7 @@ def _pilot_verdict(bias: LengthBias, errors: SplitErrors | None) -> str:
                 f"mean step ({_percent(worst.misplaced_low)} to {_percent(worst.misplaced_high)} in nine of ten)"
             )
         return "the split leaves the shares of the weight as they should be"
-    what = "long" if bias.median_tokens is not None else "wrong"
+    what = "long" if bias.median_tokens is not None and _told(bias, "long") else "wrong"
     told = ", ".join(f"{_name(row)} {_share(getattr(row, what))}" for row in bias.rows)
     return f"weight on {'responses longer than the median' if what == 'long' else 'wrong responses'}: {told}"
 
@@ -136,13 +166,32 @@ NAMES = {
 }  # fmt: skip
 
 
-def _shares_grid(bias: LengthBias, names: Sequence[str], *, reference: bool) -> Grid:
-    rows = [bias.rollouts, *bias.rows] if reference else list(bias.rows)
-    cells = [[_name(row), *(_share(getattr(row, name)) for name in names)] for row in rows]
+def _told(bias: LengthBias, name: str) -> bool:
+    """Whether a bound on lengths parts the responses: none is longer than the largest length."""
+    bound = {"long": bias.median_tokens, "longest": bias.decile_tokens}[name]
+    return bound is None or bias.longest_tokens is None or bound < bias.longest_tokens
+
+
+def _cut(bias: LengthBias) -> list[str]:
+    """What a common largest length does to the words long and longest."""
+    if not _told(bias, "long"):
+        said = "Half or more of the responses have the largest length"
+        what = "so none is longer than the median, and shares on long ones are not shown"
+    elif not _told(bias, "longest"):
+        said = "A tenth or more of the responses have the largest length"
+        what = "so there is no longest tenth beyond it, and its shares are not shown"
+    else:
+        return []
+    return [f"{said}, {bias.longest_tokens:,.0f} (cut at one length?): {what}."]
+
+
+def _shares_grid(bias: LengthBias, names: Sequence[str], labels: dict[Aggregation, str]) -> Grid:
+    rows = [bias.rollouts, *bias.rows]
+    cells = [[_name(row, labels), *(_share(getattr(row, name)) for name in names)] for row in rows]
     return Grid(["", *(NAMES[n] for n in names)], cells, right=frozenset(range(1, len(names) + 1)))
 
 
-def _errors_part(errors: SplitErrors) -> list[Part]:
+def _errors_part(errors: SplitErrors, labels: dict[Aggregation, str]) -> list[Part]:
     title = (
         f"After a split: {errors.groups_per_step:,} groups a step, micro-batches of {errors.micro_batch:,}, "
         f"{errors.ranks:,} rank(s)"
@@ -150,7 +199,7 @@ def _errors_part(errors: SplitErrors) -> list[Part]:
     columns = ["aggregation", "misplaced", "nine steps in ten", "weight, least", "weight, most"]
     rows = [
         [
-            _option(e.aggregation), _percent(e.misplaced),
+            labels.get(e.aggregation, _option(e.aggregation)), _percent(e.misplaced),
             f"{_percent(e.misplaced_low)} to {_percent(e.misplaced_high)}",
             _times(e.smallest_ratio), _times(e.largest_ratio),
         ]
@@ -201,8 +250,10 @@ def _option(kind: Aggregation) -> str:
     return kind.option if kind.trainer == "trl" else kind.name
 
 
-def _name(row: WeightShares) -> str:
-    return "rollouts" if row.aggregation is None else _option(row.aggregation)
+def _name(row: WeightShares, labels: dict[Aggregation, str] | None = None) -> str:
+    if row.aggregation is None:
+        return "rollouts"
+    return _option(row.aggregation) if labels is None else labels[row.aggregation]
 
 
 def _percent(value: float | None) -> str:

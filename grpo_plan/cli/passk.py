@@ -93,9 +93,10 @@ def passk(
             print_page(comparison_page(found))
     else:
         fit = request.fit(request.read())
+        missing = fit.truncation is not None or fit.removed is not None
         with waiting(LIMITS):
             curve = pass_curve(fit, ks=wanted, level=level)
-            tail = None if fit.truncation is not None or fit.removed is not None else pass_tail(fit, level=level)
+            tail = None if missing else pass_tail(fit, ks=curve.ks, level=level)
         _draw(curve, output, target)
         if as_json:
             from grpo_plan.cli.passk_json import curve_json

@@ -46,6 +46,7 @@ def tail_json(tail: PassTail) -> dict[str, Any]:
     halving = tail.halving_factor
     return {
         "status": tail.status.name,
+        "reason": tail.reason or None,
         "exponent": tail.exponent,
         "exponent_low": tail.low,
         "exponent_high": tail.high,
@@ -112,7 +113,9 @@ def _turnover(t: Turnover) -> dict[str, Any]:
         "lost_seen": _limits(t.lost_seen),
         "by_chance": t.by_chance,
         "gained": _limits(t.gained),
+        "gained_shown": t.gained.low > 0.0,
         "lost": _limits(t.lost),
+        "lost_shown": t.lost.low > 0.0,
         "zero_before": t.zero_before,
         "zero_before_pass_after": t.zero_before_pass_after,
         "zero_after": t.zero_after,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from grpo_plan.cli.common import percent
 from grpo_plan.cli.numbers import plural, rate, with_interval
 from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part
+from grpo_plan.fitting.paired import Difference
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.passk import PassComparison, PassCurve, PassDifference, PassPoint, PassTail, PassVerdict, TailStatus
 from grpo_plan.passk.result import Turnover
@@ -23,6 +24,7 @@ HEADLINES = {
     PassVerdict.LOSS: "loss: pass@k fell at every counted k",
     PassVerdict.CANNOT_TELL: "cannot tell",
 }
+LEAST = 0.0005  # a smaller share has no digit in three decimals
 NO_NEWS = (
     "One prompt at 0 passes before and 1 after is no news by itself: two groups of an unchanged prompt differ by "
     "chance too. Beyond chance is what a comparison of each policy with itself would not show."
@@ -52,12 +54,19 @@ def _points(points: tuple[PassPoint, ...]) -> Grid:
         (
             str(p.k),
             with_interval(p.value, p.low, p.high) + MARKS.get(p.status, ""),
-            with_interval(p.all_pass, p.all_pass_low, p.all_pass_high),
+            _tiny(p.all_pass, p.all_pass_low, p.all_pass_high),
             "counted" if p.counted else "fitted" if p.value is not None else "-",
         )
         for p in points
     ]
     return Grid(("k", "pass@k", "pass^k", ""), rows, frozenset({0}))
+
+
+def _tiny(value: float | None, low: float, high: float) -> str:
+    """A share that falls to 0 with k: one form for all that are below a thousandth."""
+    if value is not None and 0.0 <= value < LEAST:
+        return f"<{LEAST:g} [{low:.3f}, {high:.3f}]"
+    return with_interval(value, low, high)
 
 
 def _mark_words(statuses: list[FitStatus]) -> list[Part]:
@@ -71,7 +80,8 @@ def _statuses(curve: PassCurve, name: str) -> list[Part]:
 def _tail(tail: PassTail | None) -> list[Part]:
     if tail is None:
         return [Paragraph("Not told: it needs all groups of a prompt, and dead groups or prompts are missing here.")]
-    parts: list[Part] = [Paragraph(f"{tail.status.name}: {tail.status.sentence}")]
+    because = f" {tail.reason}" if tail.reason else ""
+    parts: list[Part] = [Paragraph(f"{tail.status.name}: {tail.status.sentence}{because}")]
     if tail.status is TailStatus.POWER_LAW and tail.exponent is not None and tail.low is not None:
         high = "no limit" if tail.high is None else f"{tail.high:.3g}"
         parts.append(Line("b", f"{tail.exponent:.3g} [{tail.low:.3g}, {high}]", indent=2))
@@ -145,14 +155,21 @@ def _all_pass(found: PassComparison) -> list[Part]:
     return [Paragraph(f"pass^{d.k}, all {d.k} pass: {last.value:+.3f} [{last.low:+.3f}, {last.high:+.3f}].")]
 
 
+def _beyond(d: Difference) -> str:
+    """A least share: it is shown where its lower limit is above 0, and a share below 0 there is not."""
+    if d.low > 0.0:
+        return f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}]"
+    return "none shown" if d.high <= 0.0 else f"none shown [0.000, {d.high:.3f}]"
+
+
 def _turnover(t: Turnover | None) -> list[Part]:
     if t is None:
         return []
     rows = [
         ("gained", with_interval(t.gained_seen.value, t.gained_seen.low, t.gained_seen.high), rate(t.by_chance),
-         f"{t.gained.value + 0.0:+.3f} [{t.gained.low + 0.0:+.3f}, {t.gained.high + 0.0:+.3f}]"),
+         _beyond(t.gained)),
         ("lost", with_interval(t.lost_seen.value, t.lost_seen.low, t.lost_seen.high), rate(t.by_chance),
-         f"{t.lost.value + 0.0:+.3f} [{t.lost.low + 0.0:+.3f}, {t.lost.high + 0.0:+.3f}]"),
+         _beyond(t.lost)),
     ]  # fmt: skip
     said = [f"prompts were {word}" for word, d in (("gained", t.gained), ("lost", t.lost)) if d.low > 0.0]
     sure = f"Beyond chance, {' and '.join(said)}." if said else "Beyond chance, neither is shown."

@@ -18,6 +18,7 @@ from grpo_plan.losses.shares import UNKNOWN, Limits, by_cluster, mean_limits, sh
 from grpo_plan.rollouts import RolloutLengths, Rollouts
 
 Bools = NDArray[np.bool_]
+TINY = 1e-12
 TOP = 0.9  # quantile above which a response is among the longest
 
 
@@ -75,6 +76,8 @@ class LengthBias:
         mean_tokens: Mean length of the responses with a token.
         median_tokens: What a long one is longer than; None where the length of each is not known.
         decile_tokens: What the longest tenth is longer than.
+        longest_tokens: Largest length. Where it is also ``median_tokens`` or ``decile_tokens``, as of responses cut at
+            one length, none is longer than that, and the shares of long ones say nothing.
         lengths: What is known of the lengths.
     """
 
@@ -90,6 +93,7 @@ class LengthBias:
     mean_tokens: float
     median_tokens: float | None
     decile_tokens: float | None
+    longest_tokens: float | None
     lengths: RolloutLengths
 
 
@@ -126,6 +130,30 @@ def _of_groups(kind: Estimator, n: NDArray[np.int64], k: NDArray[np.int64]) -> t
             passed, failed = kind.pair(2)
             up[rows], down[rows] = passed[-1], failed[0]
     return up, down
+
+
+def _by_construction(rollouts: Rollouts, estimator: str, filled: Bools) -> tuple[bool, tuple[float, float]]:
+    """Whether right and wrong balance in every group, and what the wrong ones get of it at least and at most.
+
+    The second holds for weights that are equal within a group: with a pass of advantage A+ and a fail of A-, the wrong
+    ones get ``(n - k) |A-| / (k |A+| + (n - k) |A-|)``, which is 1/2 of any mixed group if the advantages sum to 0. A
+    scored response without a token has no weight, and the rest of its group need not balance.
+    """
+    n, k = rollouts.group_scored, rollouts.group_passes
+    scored = int(n.sum())
+    kind = get_estimator(estimator).for_mean(float(k.sum()) / scored if scored else 0.0)
+    whole = bool(np.all(filled | ~rollouts.scored))
+    shares: list[float] = []
+    for size in np.unique(n[n > 0]).tolist():
+        passes = np.arange(size + 1)
+        up, down = _of_groups(kind, np.full(size + 1, size), passes)
+        right, wrong = passes * np.abs(up), (size - passes) * np.abs(down)
+        some = right + wrong > TINY
+        shares += (wrong[some] / (right + wrong)[some]).tolist()
+    bounds = (min(shares), max(shares)) if shares else (0.0, 1.0)
+    if not whole:  # what holds of every response holds of some
+        bounds = (1.0 if bounds[0] >= 1.0 else 0.0, 0.0 if bounds[1] <= 0.0 else 1.0)
+    return kind.centred, bounds
 
 
 def length_bias(
@@ -168,12 +196,14 @@ def length_bias(
     if not filled.any():
         raise PilotError("no response has a token, so none has a weight. Check the column of lengths.")
     view = _View(rollouts, rollout_advantages(rollouts, estimator), known, filled, share)
+    view.balanced, view.wrong_bounds = _by_construction(rollouts, estimator, filled)
     return LengthBias(
         rows=tuple(view.shares(kind) for kind in kinds),
         rollouts=view.shares(None),
         estimator=estimator, level=share, prompts=view.clusters, counted=int(known.sum()),
         unknown=int((~known).sum()), empty=int((known & ~filled).sum()), kinds=rollouts.kinds,
-        mean_tokens=view.mean, median_tokens=view.median, decile_tokens=view.decile, lengths=rollouts.lengths,
+        mean_tokens=view.mean, median_tokens=view.median, decile_tokens=view.decile,
+        longest_tokens=view.longest, lengths=rollouts.lengths,
     )  # fmt: skip
 
 
@@ -182,6 +212,7 @@ class _View:
 
     def __init__(self, rollouts: Rollouts, advantages: Floats, known: Bools, filled: Bools, level: float) -> None:
         self.level = level
+        self.balanced, self.wrong_bounds = False, (0.0, 1.0)
         self.tokens = rollouts.tokens[known]
         self.filled = filled[known]
         self.group = rollouts.group[known]
@@ -193,6 +224,7 @@ class _View:
         self.mean = float(real.mean())
         self.median = float(np.median(real)) if self.each else None
         self.decile = float(np.quantile(real, TOP)) if self.each else None
+        self.longest = float(real.max()) if self.each else None
         scored, passed = rollouts.scored[known], rollouts.passed[known]
         n, k = rollouts.group_scored[self.group], rollouts.group_passes[self.group]
         self.kinds: dict[str, Bools] = {
@@ -218,7 +250,7 @@ class _View:
             aggregation=kind,
             long=self.beyond(weight, self.median), longest=self.beyond(weight, self.decile),
             gradient_long=self.beyond(pushed, self.median), gradient_longest=self.beyond(pushed, self.decile),
-            gradient_wrong=self.share(pushed, self.kinds["wrong"]),
+            gradient_wrong=self.pushed_wrong(kind, pushed),
             net=net, pull=pull, **names,
         )  # fmt: skip
 
@@ -231,11 +263,20 @@ class _View:
         found: Floats = np.divide(own, of, out=np.zeros(own.size), where=self.filled)
         return found
 
-    def share(self, weight: Floats, where: Bools) -> Limits:
+    def share(
+        self, weight: Floats, where: Bools, *, bounds: tuple[float, float] = (0.0, 1.0), balanced: bool = False
+    ) -> Limits:
         """Share of a weight on rollouts of a kind."""
         whole = by_cluster(weight, self.code, self.clusters)
         part = by_cluster(weight * where, self.code, self.clusters)
-        return share_limits(part, whole, float((weight > 0.0).sum()), self.level)
+        return share_limits(part, whole, float((weight > 0.0).sum()), self.level, bounds=bounds, balanced=balanced)
+
+    def pushed_wrong(self, kind: Aggregation | None, pushed: Floats) -> Limits:
+        """Share of weight times advantage on the wrong responses; some estimators fix it, or its bounds."""
+        low, high = self.wrong_bounds
+        if kind is not None and kind.per is not Per.RESPONSE:  # lengths differ, and only none and all stay
+            low, high = (1.0 if low >= 1.0 else 0.0), (0.0 if high <= 0.0 else 1.0)
+        return self.share(pushed, self.kinds["wrong"], bounds=(low, high), balanced=self.balanced)
 
     def beyond(self, weight: Floats, bound: float | None) -> Limits:
         """Share of a weight on responses longer than a bound."""

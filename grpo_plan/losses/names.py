@@ -39,10 +39,29 @@ def get_aggregation(name: str | Aggregation, trainer: str | None = None) -> Aggr
     if found is None and trainer is None and word in PLAIN:
         found = known[PLAIN[word]]
     if found is None:
-        options = ", ".join(a.option for a in own) if trainer is not None else ", ".join(known)
-        where = "" if trainer is None else f" of {trainer}"
-        raise DomainError(f"aggregation must be one{where}: {options}; got {str(name)[:60]!r}.")
+        if trainer is not None:
+            options = ", ".join(a.option for a in own)
+            raise DomainError(f"aggregation must be one of {trainer}: {options}; got {str(name)[:60]!r}.")
+        raise DomainError(
+            f"aggregation must be a name of docs/losses.md, e.g. {_nearest(word, own)}; got {str(name)[:60]!r}. Python: "
+            "grpo_plan.aggregations() lists them."
+        )
     return found
+
+
+def _nearest(word: str, own: list[Aggregation]) -> str:
+    """The name most like a word; the first of several.
+
+    >>> _nearest("verl:token_mean", list(AGGREGATIONS.values()))
+    'verl:token-mean'
+    """
+    from difflib import SequenceMatcher
+
+    def likeness(kind: Aggregation) -> float:
+        return max(SequenceMatcher(None, word, name).ratio() for name in (kind.name, kind.option))
+
+    best = max(own, key=likeness)  # the first of several
+    return best.name
 
 
 def aggregations() -> Mapping[str, Aggregation]:

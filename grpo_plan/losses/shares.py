@@ -26,9 +26,19 @@ class Limits:
 
 
 UNKNOWN = Limits()
+BALANCED = 20  # prompts from which the variance of a ratio is trusted below that of independent rollouts
+MOST_COUNT = 1e12
 
 
-def share_limits(part: Floats, whole: Floats, rollouts: float, level: float) -> Limits:
+def share_limits(
+    part: Floats,
+    whole: Floats,
+    rollouts: float,
+    level: float,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    balanced: bool = False,
+) -> Limits:
     """A share ``sum part / sum whole`` of weight, with limits that take prompts as independent (theory.md, eq. 114).
 
     Args:
@@ -36,6 +46,9 @@ def share_limits(part: Floats, whole: Floats, rollouts: float, level: float) -> 
         whole: Weight of each prompt, shape (P,); prompts without any are left out.
         rollouts: Rollouts behind them: no share is taken to be surer than that of so many independent ones.
         level: Confidence level.
+        bounds: What the share of any prompt is at least and at most by construction; the limits stay inside.
+        balanced: Whether right and wrong cancel within a prompt by construction, so that from `BALANCED` prompts on
+            the share may be surer than that of independent rollouts.
 
     >>> half = share_limits(np.array([1.0, 0.0, 1.0, 0.0]), np.ones(4), 4.0, 0.95)
     >>> half.value, round(half.low, 3), round(half.high, 3)
@@ -52,17 +65,18 @@ def share_limits(part: Floats, whole: Floats, rollouts: float, level: float) -> 
     prompts = int(whole.size)
     if prompts < 2:
         return Limits(value=share)
+    least, most_share = min(bounds[0], share), max(bounds[1], share)
     tail = (1.0 - level) / 2.0
     count = float(prompts)
     if 0.0 < share < 1.0:
         wider = _quantile(prompts - 1, tail) / _normal(tail)
         variance = standard_error((part - share * whole) / total) ** 2 * wider**2
-        most = max(rollouts, count)
+        most = MOST_COUNT if balanced and prompts >= BALANCED else max(rollouts, count)
         count = min(share * (1.0 - share) / variance, most) if variance > 0.0 else most
     x = share * count
     low = float(betaincinv(x, count - x + 1.0, tail)) if share > 0.0 else 0.0
     high = float(betaincinv(x + 1.0, count - x, 1.0 - tail)) if share < 1.0 else 1.0
-    return Limits(value=share, low=min(low, share), high=max(high, share))
+    return Limits(value=share, low=max(min(low, share), least), high=min(max(high, share), most_share))
 
 
 def mean_limits(value: float, residuals: Floats, level: float) -> Limits:

@@ -16,6 +16,7 @@ from grpo_plan.fitting.functionals import Functional, custom
 from grpo_plan.fitting.mixing import condensed
 from grpo_plan.fitting.result import MISFIT, PassRateFit
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.passk.curve import as_ks, default_ks
 from grpo_plan.passk.tail_likelihood import TailLikelihood, atom_threshold
 from grpo_plan.passrates.discrete import power
 
@@ -28,6 +29,7 @@ BENT_FROM_ATOM = 4.0  # and by which it refutes the Beta with an atom
 
 UNTOLD = {
     FitStatus.SINGLE_ROLLOUT, FitStatus.FEW_ROLLOUTS, FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD,
+    FitStatus.TOO_FEW_PROMPTS,
 }  # fmt: skip
 
 
@@ -39,8 +41,8 @@ class TailStatus(Enum):
         "does; prompts that never pass would end it."
     )
     LEVELS_OFF = (
-        "The unsolved share levels off: the counts need prompts that pass never, or far more rarely than the others. "
-        "More tries do not reach them, and there is no exponent."
+        "The unsolved share seems to level off near the floor: the counts agree better with a Beta and some prompts "
+        "that pass never, or far more rarely than the others, than with a Beta alone. There is no exponent."
     )
     NO_POWER_LAW = (
         "No Beta, with or without prompts that never pass, fits the counts: no exponent of the far tail is given. The "
@@ -87,6 +89,7 @@ class PassTail:
         floor_high: Its upper limit.
         never_high: Largest share that may never pass, over all distributions; that it is above 0 no pilot can show.
         likelihood_ratio: By which an atom at 0 improves the Beta; None if unknown.
+        reason: With UNKNOWN, why, in words; else empty.
         local: Local exponents, the last counted octave first.
         level: Confidence level.
     """
@@ -100,6 +103,7 @@ class PassTail:
     floor_high: float | None
     never_high: float
     likelihood_ratio: float | None
+    reason: str
     local: tuple[LocalExponent, ...] = field(repr=False)
     level: float
 
@@ -121,13 +125,21 @@ def halving(exponent: float) -> float | None:
     return None if exponent <= LEAST_EXPONENT else float(2.0 ** (1.0 / exponent))
 
 
-def pass_tail(fit: PassRateFit, *, octaves: Iterable[int] | None = None, level: float = 0.95) -> PassTail:
+def pass_tail(
+    fit: PassRateFit,
+    *,
+    octaves: Iterable[int] | None = None,
+    ks: Iterable[int] | None = None,
+    level: float = 0.95,
+) -> PassTail:
     """How the unsolved share falls with k: locally for every distribution, and far out under a stated assumption.
 
     Args:
         fit: Fit of a pilot.
         octaves: k at which the local exponents start, each from k to 2k. Default: the last counted octave, and the
             next one.
+        ks: k at which a floor must not lie above the unsolved share of the fit. Default: powers of 2 up to four times
+            the rollouts of a prompt, as in `pass_curve`.
         level: Confidence level of each interval.
 
     Raises:
@@ -145,8 +157,10 @@ def pass_tail(fit: PassRateFit, *, octaves: Iterable[int] | None = None, level: 
     require(fit, PassRateFit, "fit", FIT_FIRST)
     fit.require_all_groups("The tail of pass@k")
     known: dict[str, Any] = {"never_high": _never(fit, sure), "local": _locals(fit, octaves, sure), "level": sure}
-    if UNTOLD & set(fit.statuses):
-        return _tail(TailStatus.UNKNOWN, **known)
+    shown = default_ks(fit) if ks is None else as_ks(ks)
+    untold = [s for s in fit.statuses if s in UNTOLD]
+    if untold:
+        return _tail(TailStatus.UNKNOWN, reason=f"{untold[0].name}: {untold[0].sentence}", **known)
     histogram = fit.pilot.histogram()
     likelihood = TailLikelihood.of(histogram)
     ratio = likelihood.ratio
@@ -158,16 +172,31 @@ def pass_tail(fit: PassRateFit, *, octaves: Iterable[int] | None = None, level: 
         return _tail(TailStatus.NO_POWER_LAW, **known)
     if atom:
         floor, floor_low, floor_high = likelihood.floor(sure)
+        doubt = _doubt(fit, shown, floor, floor_low)
+        if doubt:
+            return _tail(TailStatus.UNKNOWN, reason=doubt, **known)
         return _tail(TailStatus.LEVELS_OFF, floor=floor, floor_low=floor_low, floor_high=floor_high, **known)
     exponent, low, high = likelihood.exponent(sure)
     if exponent is None:
-        return _tail(TailStatus.UNKNOWN, **known)
+        return _tail(TailStatus.UNKNOWN, reason="The pass rates are too much alike for an exponent.", **known)
     return _tail(TailStatus.POWER_LAW, exponent=exponent, low=low, high=high, **known)
 
 
 def _tail(status: TailStatus, **known: Any) -> PassTail:
     blank: dict[str, Any] = dict.fromkeys(("exponent", "low", "high", "floor", "floor_low", "floor_high"))
-    return PassTail(status=status, **{**blank, "likelihood_ratio": None, **known})
+    return PassTail(status=status, **{**blank, "likelihood_ratio": None, "reason": "", **known})
+
+
+def _doubt(fit: PassRateFit, ks: Iterable[int], floor: float, floor_low: float) -> str:
+    """Why a floor is not told, or nothing: its limits hold 0, or the fitted curve is below it (theory.md, eq. 139)."""
+    better = "A Beta with prompts that never pass fits better than one without, but "
+    if floor_low <= 0.0:
+        return f"{better}that share may as well be 0."
+    for k in sorted(set(ks)):
+        passed = fit.pass_at(k).value
+        if passed is not None and floor > 1.0 - passed:
+            return f"{better}that share would be {floor:.3f}, above 1 - pass@{k} = {1.0 - passed:.3f} of the fit."
+    return ""
 
 
 def _never(fit: PassRateFit, level: float) -> float:
