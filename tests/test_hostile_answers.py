@@ -105,7 +105,8 @@ def test_own_pairs_fail_in_one_line(pair: Callable[..., Any], message: str) -> N
 
 
 def test_own_pairs_may_be_two_numbers_or_arrays() -> None:
-    for pair in (lambda k, g: (1.0, -1), lambda k, g: np.ones((2, g + 1)), lambda k, g: [1 / k, -1 / (g - k)]):
+    pairs: list[Any] = [lambda k, g: (1.0, -1), lambda k, g: np.ones((2, g + 1)), lambda k, g: [1 / k, -1 / (g - k)]]
+    for pair in pairs:
         run = simulate([0.5], estimator=pair, training=TRAINING, model=MODEL, seeds=1)
         assert np.isfinite(run.train).all()
 
@@ -113,8 +114,9 @@ def test_own_pairs_may_be_two_numbers_or_arrays() -> None:
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adam-norm"])
 def test_the_largest_advantages_stay_finite(optimizer: str) -> None:
     wild = SimulatedTraining(steps=20, rollouts_per_step=64, optimizer=optimizer, learning_rate=1e6, kl_coefficient=1e6)
+    largest: Any = lambda k, g: (1e50, -1e50)  # noqa: E731
     run = simulate(
-        [0.0, 0.3, 1.0, 0.5], estimator=lambda k, g: (1e50, -1e50), training=wild,
+        [0.0, 0.3, 1.0, 0.5], estimator=largest, training=wild,
         model=SimulatedPolicy(held_out=30, dimension=4, kappa=1e12, damage=1e6), seeds=2,
     )  # fmt: skip
     for field in ("train", "held_out", "kl", "drift_cost", "train_logit"):
@@ -241,18 +243,22 @@ def test_sources_of_pass_curves_are_told_what_is_taken(value: Any) -> None:
 
 
 def test_a_waiting_line_is_shown_where_somebody_looks_on_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Event()
+
     class Screen(io.StringIO):
         looked_on = True
 
         def isatty(self) -> bool:
             return self.looked_on
 
+        def write(self, text: str) -> int:
+            size = super().write(text)
+            shown.set()
+            return size
+
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setattr("grpo_plan.cli.waiting.PATIENCE", 0.001)
-    shown = Event()
-    write = screen.write
-    monkeypatch.setattr(screen, "write", lambda text: (write(text), shown.set())[0])
     with waiting("comparing"):
         assert shown.wait(30)
     assert screen.getvalue().startswith("\rcomparing (")
