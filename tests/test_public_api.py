@@ -239,7 +239,7 @@ RECORDS = {
         "estimator training model seeds steps pass_at train held_out train_pass_at held_out_pass_at train_logit "
         "held_out_logit drift_cost kl mean_failure turned turned_back dead_now noise_to_signal direction dead all_fail all_pass mixed "
         "dead_expected gradient_norm cosine steps_done generated_groups generated_rollouts trained_groups "
-        "trained_rollouts empty_steps off_band_draws shuffled level"
+        "trained_rollouts empty_steps off_band_draws shuffled level statuses"
     ),
     "SimulationComparison": "runs measure level tuning_seeds notes left_out",
     "Aggregation": (

@@ -88,12 +88,14 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
     found = discover(source, "pilot", request.format)
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is None:
-        refuse_no_table(found.files)
         error = PilotFormatError(
             f"{name}: is a table, whose rows do not say which rollouts were sampled together. Give the dump of a "
             "trainer; grpo-plan formats lists them."
         )
-        raise not_a_log(error, source, request)
+        told = not_a_log(error, source, request)
+        if told is error:  # no other reader knows it
+            refuse_no_table(found.files)
+        raise told
     tally = Tally(notes=[*found.notes])
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
