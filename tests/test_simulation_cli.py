@@ -36,7 +36,7 @@ def test_page_says_the_verdict_first_and_what_the_model_leaves_out(run: Run, pil
     page = " ".join(answer.out.split())
     for words in (
         "for all runs at once", "It is a model, not a language model", "kappa 10 (assumed)", "dr_grpo, G = 8",
-        "drawn: all-fail", "against the first", "One learning rate for all runs", "95% intervals", "3 seeds",
+        "Groups drawn last by kind", "against the first", "One learning rate for all runs", "95% intervals", "3 seeds",
     ):  # fmt: skip
         assert words in page
 
@@ -47,7 +47,8 @@ def test_json_is_finite_and_complete(run: Run, pilot: str) -> None:  # noqa: F81
     )
     assert body["command"] == "simulate"
     assert body["runs"][0]["verdict"] == "REFERENCE"
-    assert body["model"]["gradient_coherence"] == 0.01
+    assert body["model"]["coherence"] == 0.01
+    assert body["model"]["shared_coherence"] == 0.02
     assert body["training"]["sampling"] == {"low": 0.1, "high": 0.9, "by": "tracked"}
     first = body["runs"][0]
     assert first["difference"] is None
@@ -80,6 +81,44 @@ def test_a_sweep_is_said_and_so_is_its_end(run: Run, pilot: str) -> None:  # noq
     assert "the best of 0.001, 1 for each run, chosen on 3 other seeds" in page
     assert "an end of the learning rates tried. Widen the list." in page
     assert page.startswith("Answer rloo at G = 8 ends at a held-out pass rate of")
+
+
+def test_the_first_lines_say_at_which_rate(run: Run, pilot: str) -> None:  # noqa: F811
+    """One rate for all, the best of a list, the default list, and a best rate at its end."""
+    rest = [x for x in SHORT if x not in ("--learning-rate", 0.3)]
+
+    def top(*options: Any) -> str:
+        return " ".join(run("simulate", pilot, *rest, *options).out.split("\n\n")[0].split())
+
+    assert "At learning rate 0.3 alone" in top("--learning-rate", 0.3)
+    assert "Each at its best learning rate of 0.3, 1, 3, 10, 30." in top("--seeds", 2)
+    end = top("--learning-rates", "0.001,1", "--estimators", "rloo,sign")
+    assert "At an end of that list: rloo at G = 8" in end
+    assert "alone" in top("--shuffled")
+    one = top("--learning-rate", 0.3, "--estimators", "rloo")
+    assert "At learning rate 0.3 alone" in one
+
+
+def test_coherence_is_that_of_gradients(run: Run, pilot: str) -> None:  # noqa: F811
+    """As in remedies and plan. Mutant: passed on as the inner product of the shared directions."""
+    body = document(run("simulate", pilot, *SHORT, "--coherence", 0.1, "--shared", 0.4, "--json"))
+    assert body["model"]["coherence"] == pytest.approx(0.1)
+    assert body["model"]["shared_coherence"] == pytest.approx(0.25)
+    assert "coherence of gradients 0.1," in " ".join(
+        run("simulate", pilot, *SHORT, "--coherence", 0.1, "--shared", 0.4).out.split()
+    )
+    refused = run("simulate", pilot, *SHORT, "--coherence", 0.6)
+    assert refused.code == 2
+    assert "--coherence must be at most --shared, 0.5" in refused.err
+    assert run("simulate", pilot, *SHORT, "--coherence", 0, "--shared", 0).code == 0
+
+
+def test_no_table_is_folded(run: Run, pilot: str) -> None:  # noqa: F811
+    out = run("simulate", pilot, *SHORT, "--group-sizes", "4,16").out
+    for part in out.split("\n\n"):
+        names = [line.split("  ")[1] for line in part.splitlines() if line.startswith("  rloo, G = 4")]
+        assert len(names) <= 1, part
+    assert "drawn: all-fail" not in out
 
 
 def test_the_control_is_named(run: Run, pilot: str) -> None:  # noqa: F811
@@ -116,6 +155,7 @@ def test_one_seed_tells_nothing(run: Run, pilot: str) -> None:  # noqa: F811
     (("--optimizer", "lion"), "optimizer must be one of"), (("--measure", "loss"), "measure must be one of"),
     (("--pass-at", "x"), "--pass-at must be whole numbers"), (("--truncated",), "simulate cannot take --truncated"),
     (("--shuffled", "--refill"), "shuffled rewards need"), (("--harmful", "nan"), "harmful must lie in"),
+    (("--coherence", 2), "--coherence must lie in"), (("--shared", "-1"), "--shared must lie in"),
 ])  # fmt: skip
 def test_refusals_are_one_line(run: Run, pilot: str, options: tuple[Any, ...], message: str) -> None:  # noqa: F811
     answer = run("simulate", pilot, *SHORT, *options)
@@ -134,3 +174,5 @@ def test_pilots_at_the_edges(run: Run) -> None:  # noqa: F811
         assert body["runs"][0]["final"]["value"] == k / 8
         answer = run("simulate", "edge.jsonl", *SHORT)
         assert "unknown" in answer.out
+        rest = [x for x in SHORT if x not in ("--learning-rate", 0.3)]
+        assert "At an end" not in run("simulate", "edge.jsonl", *rest, "--learning-rates", "0.3,1").out

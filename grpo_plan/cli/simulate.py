@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from grpo_plan._validate import as_one_probability
 from grpo_plan.cli.common import (
     FormatOption,
     JsonOption,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from grpo_plan.simulation import Curriculum
 
 Whole = str | None
+DEFAULT_RATES = (0.3, 1.0, 3.0, 10.0, 30.0)
+CONTROL_RATE = 0.3  # with shuffled rewards no rate is the best
 
 
 def register(app: typer.Typer) -> None:
@@ -39,9 +42,12 @@ def simulate(
     group_sizes: Annotated[str, typer.Option(metavar="G,G,...", help="Group sizes.")] = "8",
     rollouts_per_step: Annotated[int, count_option("Rollouts of a step, the same for all runs.")] = 512,
     steps: Annotated[int, count_option("Optimiser steps.")] = 200,
-    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of all runs.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="One learning rate for all runs instead.")] = None,
     learning_rates: Annotated[
-        str | None, typer.Option(metavar="R,R,...", help="Rates of which each run takes its best, by other seeds.")
+        str | None,
+        typer.Option(
+            metavar="R,R,...", help="Rates of which each run takes its best, by other seeds. Default: 0.3,1,3,10,30."
+        ),
     ] = None,
     optimizer: Annotated[str, typer.Option(help="sgd, adam or adam-norm (Adam with one second moment).")] = "adam-norm",
     warmup_steps: Annotated[int, count_option("Steps over which the learning rate rises.")] = 0,
@@ -64,7 +70,9 @@ def simulate(
     harmful: Annotated[float, typer.Option(help="Share of the noise in shared parameters, in [0, 1].")] = 0.5,
     damage: Annotated[float, typer.Option(help="How much drift in the other parameters lowers all logits.")] = 0.1,
     shared: Annotated[float, typer.Option(help="Share of a squared gradient in shared parameters.")] = 0.5,
-    coherence: Annotated[float, typer.Option(help="Mean inner product of two prompts' shared directions.")] = 0.02,
+    coherence: Annotated[
+        float, typer.Option(help="Mean cosine of the gradients of two prompts, at most --shared.")
+    ] = 0.01,
     dimension: Annotated[int, count_option("Shared parameters.")] = 64,
     prompts: Annotated[int, count_option("Prompts trained on, drawn from the fit.")] = 1000,
     held_out: Annotated[int, count_option("Prompts held out.")] = 1000,
@@ -87,8 +95,8 @@ def simulate(
 
     It trains a small model of a policy, one logit a prompt: a check of reasoning, not a forecast of a run.
 
-    All runs use the same rollouts a step, the same prompts and the same random numbers; they are compared with the
-    first. A difference whose interval holds 0 is "cannot tell".
+    All runs use the same rollouts a step, the same prompts and the same random numbers, and each the best of several
+    learning rates; they are compared with the first. A difference whose interval holds 0 is "cannot tell".
 
     Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8 --learning-rates 0.3,1,3,10,30
     """
@@ -110,7 +118,7 @@ def simulate(
         group_size=sizes[0],
         rollouts_per_step=rollouts_per_step,
         steps=steps,
-        learning_rate=0.3 if learning_rate is None else learning_rate,
+        learning_rate=CONTROL_RATE if learning_rate is None else learning_rate,
         optimizer=optimizer,
         warmup_steps=warmup_steps,
         kl_coefficient=kl,
@@ -122,11 +130,13 @@ def simulate(
     )
     noise, source = parse_one_kappa(kappa)
     model = SimulatedPolicy(
-        prompts=prompts, held_out=held_out, shared=shared, coherence=coherence, dimension=dimension, kappa=noise,
-        harmful=harmful, damage=damage, end_logit=end_logit,
+        prompts=prompts, held_out=held_out, shared=shared, coherence=shared_coherence(coherence, shared),
+        dimension=dimension, kappa=noise, harmful=harmful, damage=damage, end_logit=end_logit,
     )  # fmt: skip
     ks = parse_ks(pass_at, "--pass-at")
     rates = None if learning_rates is None else parse_rates(learning_rates)
+    if rates is None and learning_rate is None and not shuffled:
+        rates = list(DEFAULT_RATES)
     pilot = request.read()
     found = compare_simulations(
         request.fit(pilot),
@@ -148,6 +158,21 @@ def simulate(
         write_json("simulate", simulations_document(found, source))
     else:
         print_simulations(found, source)
+
+
+def shared_coherence(coherence: float, shared: float) -> float:
+    """Mean inner product of the shared directions: that of whole gradients over the share that is shared.
+
+    >>> shared_coherence(0.01, 0.5), shared_coherence(0.0, 0.0)
+    (0.02, 0.0)
+    """
+    whole, part = as_one_probability(coherence, "--coherence"), as_one_probability(shared, "--shared")
+    if whole > part:
+        raise DomainError(
+            f"--coherence must be at most --shared, {part:g}: parameters that are not shared add nothing to the "
+            f"cosine; got {whole:g}. Raise --shared, or lower --coherence."
+        )
+    return whole / part if part > 0.0 else 0.0
 
 
 def parse_one_kappa(text: str) -> tuple[float, str]:

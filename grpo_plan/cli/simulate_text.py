@@ -69,7 +69,7 @@ def _answer(found: SimulationComparison) -> list[Part]:
     told = [Line("", f"{s.name}: {s.sentence}") for s in found.statuses if s in DOUBTS]
     if not others:
         text = f"{name_of(first)} ends at a {whose} pass rate of {plus_minus(first.final)} from {_start(first, found)}"
-        return [Line("Answer", text, strong=True), *told]
+        return [Line("Answer", text, strong=True), *_rates(found), *told]
     groups = {v: [name_of(r) for r in others if r.verdict is v] for v in Verdict}
     said = [
         f"{words}: {', '.join(groups[verdict])}"
@@ -87,8 +87,22 @@ def _answer(found: SimulationComparison) -> list[Part]:
     return [
         Line("Answer", f"{'; '.join(said)} ({than} {name_of(first)})", strong=True),
         Line("", f"{control}Final {whose} pass rate, {plural(seeds, 'seed')}, paired differences, {sure}."),
+        *_rates(found),
         *told,
     ]
+
+
+def _rates(found: SimulationComparison) -> list[Part]:
+    """At which learning rates the answer was found: one for all, the best of each, or one at the end of the list."""
+    tried = found.runs[0].tried
+    if not tried:
+        one = f"At learning rate {found.runs[0].learning_rate:g} alone: the best rates of the runs may rank otherwise."
+        return [Line("", one)]
+    text = f"Each at its best learning rate of {', '.join(f'{t.learning_rate:g}' for t in tried)}."
+    ends = [name_of(run) for run in found.runs if run.rate_at_end]
+    if ends:
+        text += f" At an end of that list: {', '.join(ends)}. A better rate may lie beyond, and change the answer."
+    return [Line("", text)]
 
 
 def _start(run: CompetingRun, found: SimulationComparison) -> str:
@@ -131,26 +145,20 @@ def _control(found: SimulationComparison) -> list[Part]:
 
 
 def _course(found: SimulationComparison) -> list[Part]:
-    """What the groups were like, each kind apart, and the noise of a step."""
-    rows = []
+    """The noise of a step and the dead groups at either end, and the groups drawn last, each kind apart."""
+    ends, drawn = [], []
     for run in found.runs:
         sim = run.simulation
-        ends = [(sim.at(name, 0).value, sim.at(name).value) for name in ("noise_to_signal", "dead_now", "mean_failure")]
-        drawn = [sim.at(name).value for name in ("all_fail", "all_pass", "mixed")]
-        rows.append(
-            [
-                short_name(run),
-                *(f"{_number(a)} to {_number(b)}" for a, b in ends),
-                *(rate(value) for value in drawn),
-                f"{sim.at('generated_rollouts').value:,.0f}",
-            ]
-        )
-    columns = [
-        "run", "noise to signal", "dead D(G)", "all-fail", "drawn: all-fail", "all-pass", "mixed", "rollouts",
-    ]  # fmt: skip
+        both = [(sim.at(name, 0).value, sim.at(name).value) for name in ("noise_to_signal", "dead_now", "mean_failure")]
+        ends.append([short_name(run), *(f"{_number(a)} to {_number(b)}" for a, b in both)])
+        kinds = [sim.at(name).value for name in ("all_fail", "all_pass", "mixed")]
+        drawn.append([short_name(run), *(rate(value) for value in kinds), f"{sim.at('generated_rollouts').value:,.0f}"])
+    right = frozenset(range(1, 5))
     return [
-        Heading("Start to end, and the groups drawn last"),
-        Grid(columns, rows, frozenset(range(1, len(columns)))),
+        Heading("From start to end: noise to signal of a step, and dead groups to be expected"),
+        Grid(["run", "noise to signal", "dead D(G)", "of these all-fail"], ends, right),
+        Heading("Groups drawn last by kind, and rollouts generated in all"),
+        Grid(["run", "all-fail", "all-pass", "mixed", "rollouts"], drawn, right),
     ]
 
 
@@ -184,7 +192,7 @@ def _rests_on(found: SimulationComparison, kappa_from: str) -> list[Part]:
     elif len(found.runs) > 1:
         parts.append(
             Bullet(
-                "One learning rate for all runs. Each may have another best one: try --learning-rates 0.3,1,3,10,30."
+                "One learning rate for all runs. Each may have another best one: --learning-rates 0.3,1,3,10,30 tunes."
             )
         )
     parts += [Bullet(f"{s.name}: {s.sentence}") for s in found.statuses if s not in DOUBTS]
@@ -239,9 +247,10 @@ def simulations_document(found: SimulationComparison, kappa_from: str) -> dict[s
             "max_rounds": training.max_rounds, "budget_rollouts": budget,
         },
         "model": {
-            "prompts": model.prompts, "held_out": model.held_out, "shared": model.shared, "coherence": model.coherence,
-            "gradient_coherence": model.gradient_coherence, "dimension": model.dimension, "kappa": model.kappa,
-            "kappa_from": kappa_from, "harmful": model.harmful, "damage": model.damage, "end_logit": model.end_logit,
+            "prompts": model.prompts, "held_out": model.held_out, "shared": model.shared,
+            "coherence": model.gradient_coherence, "shared_coherence": model.coherence, "dimension": model.dimension,
+            "kappa": model.kappa, "kappa_from": kappa_from, "harmful": model.harmful, "damage": model.damage,
+            "end_logit": model.end_logit,
         },
         "runs": [
             {

@@ -43,8 +43,8 @@ def get_aggregation(name: str | Aggregation, trainer: str | None = None) -> Aggr
             options = ", ".join(a.option for a in own)
             raise DomainError(f"aggregation must be one of {trainer}: {options}; got {str(name)[:60]!r}.")
         raise DomainError(
-            f"aggregation must be a name of docs/losses.md, e.g. {_nearest(word, own)}; got {str(name)[:60]!r}. Python: "
-            "grpo_plan.aggregations() lists them."
+            f"aggregation must be a name of docs/losses.md, e.g. {_nearest(word, own)}; got {str(name)[:60]!r}. "
+            "Python: grpo_plan.aggregations() lists them."
         )
     return found
 

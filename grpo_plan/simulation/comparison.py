@@ -216,7 +216,8 @@ def _compared(
             difference = seed_mean(values, level, comparisons=len(chosen) - 1)
             verdict = verdict_of(difference) if np.any(values != 0.0) else Verdict.EQUAL
         rate = simulation.training.learning_rate
-        ends = {tried[0].learning_rate, tried[-1].learning_rate} if tried else set()
+        differ = len({t.final.value for t in tried}) > 1  # where none moves anything, no end is better
+        ends = {tried[0].learning_rate, tried[-1].learning_rate} if differ else set()
         runs.append(
             CompetingRun(
                 estimator=simulation.estimator,
