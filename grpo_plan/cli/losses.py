@@ -49,7 +49,7 @@ def losses(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Show how much each token weighs in the loss, and who gets that weight.
+    """Show how much each token weighs in the loss.
 
     Of a pilot with response lengths: the share of the weight on long and on wrong responses, and the pull on length.
     Of --lengths: the weight of every token. With --micro-batch: what accumulation and ranks make of it.

@@ -91,7 +91,7 @@ def simulate(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Simulate how estimators and group sizes learn on prompts like these.
+    """Simulate how estimators and group sizes learn.
 
     It trains a small model of a policy, one logit a prompt: a check of reasoning, not a forecast of a run.
 
