@@ -197,9 +197,10 @@ class Pilot:
             key = "prompts_without_scored_rollouts"
             lost[key] = lost.get(key, 0) + empty
         if not keep.any():
+            lost_in_words = [f"{reason.replace('_', ' ')}: {rows:,}" for reason, rows in lost.items()]
             raise PilotError(
                 "A pilot needs at least one prompt with a scored rollout; got none"
-                + (f" ({', '.join(f'{reason}: {count:,}' for reason, count in lost.items())})." if lost else ".")
+                + (f" ({', '.join(lost_in_words)})." if lost else ".")
             )
         if count is not None and float(count[keep].astype(np.float64) @ n[keep]) > MAX_ROLLOUTS:
             raise PilotError(

@@ -237,7 +237,7 @@ def test_types_that_the_engine_cannot_count_are_named(monkeypatch: pytest.Monkey
             r"no row fits --where.*first rows: set: x",
         ),
         ({"prompt": ["a", "b"], "reward": [0, 1], "model": ["x", "y"]}, {}, r"rollouts of 2 models \(x, y\)"),
-        ({"prompt": [None, ""], "reward": [0, 1]}, {}, r"no rollout could be counted \(missing_prompt: 2\)"),
+        ({"prompt": [None, ""], "reward": [0, 1]}, {}, r"no rollout could be counted \(missing prompt: 2\)"),
         ({"prompt": ["a", "b"], "n": [4, 4], "k": [1, 5]}, {}, r"k = 5.* n = 4.*Swapped columns\?"),
         (
             {"prompt": ["a", "b"], "n": [4, 4], "k": [1, -1]},

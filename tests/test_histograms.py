@@ -220,7 +220,7 @@ def test_halves_of_very_many_prompts() -> None:
         (([4], [1], [0.5]), "prompts must be whole numbers"),
         (([4, 4], [1, 2], [3]), "successes and prompts must have one length; got 2 and 1"),
         (([4], [1], [0]), "at least one prompt with a scored rollout; got none."),
-        (([0], [0], [7]), r"got none \(prompts_without_scored_rollouts: 7\)"),
+        (([0], [0], [7]), r"got none \(prompts without scored rollouts: 7\)"),
         (([4], [1], [2**52]), r"rollouts times prompts must be at most 2\*\*53 in all; got 1.8e\+16"),
     ],
 )

@@ -23,7 +23,7 @@ FUNCTIONS = {
     "group_size_for_fidelity": "pass_rate fidelity max_group_size",
     "pass_at_k": "successes rollouts k",
     "pass_curve": "source ks level",
-    "pass_tail": "fit octaves level",
+    "pass_tail": "fit octaves ks level",
     "compare_pass": "before after ks level margin",
     "plot_pass_curve": "source ax",
     "read_pilot": (
@@ -128,7 +128,7 @@ RECORDS = {
         "notes assumptions"
     ),
     "PassCurve": "points level counted_k fit",
-    "PassTail": "status exponent low high floor floor_low floor_high never_high likelihood_ratio local level",
+    "PassTail": "status exponent low high floor floor_low floor_high never_high likelihood_ratio reason local level",
     "Pilot": (
         "successes rollouts prompt_id stratum temperature response_tokens pass_tokens fail_tokens dropped notes provenance "
         "prompt_count"
@@ -239,7 +239,7 @@ RECORDS = {
         "estimator training model seeds steps pass_at train held_out train_pass_at held_out_pass_at train_logit "
         "held_out_logit drift_cost kl mean_failure turned turned_back dead_now noise_to_signal direction dead all_fail all_pass mixed "
         "dead_expected gradient_norm cosine steps_done generated_groups generated_rollouts trained_groups "
-        "trained_rollouts empty_steps off_band_draws shuffled level"
+        "trained_rollouts empty_steps off_band_draws shuffled level statuses"
     ),
     "SimulationComparison": "runs measure level tuning_seeds notes left_out",
     "Aggregation": (
@@ -249,7 +249,7 @@ RECORDS = {
     "BatchSplit": "rank micro",
     "SplitWeights": "values intended split",
     "LengthBias": (
-        "rows rollouts estimator level prompts counted unknown empty kinds mean_tokens median_tokens decile_tokens lengths"
+        "rows rollouts estimator level prompts counted unknown empty kinds mean_tokens median_tokens decile_tokens longest_tokens lengths"
     ),
     "WeightShares": (
         "aggregation long longest wrong failed mixed all_pass all_fail unscored gradient_long gradient_longest "

@@ -153,6 +153,8 @@ def _settings(items: Repeated, trainer: str | None) -> dict[str, str | bool]:
         key, equals, value = item.partition("=")
         if not equals or not key.strip().isidentifier() or key.strip() in COMPUTED_NAMES:
             raise DomainError(f"--setting must be KEY=VALUE, e.g. scale_rewards=batch; got {one_line(item)[:60]!r}.")
+        if key.strip() in found:
+            raise DomainError(f"--setting {key.strip()[:40]} is given twice. Give it once.")
         found[key.strip()] = {"true": True, "false": False}.get(value.strip().lower(), value.strip())
     return found
 

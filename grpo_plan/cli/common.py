@@ -42,7 +42,7 @@ def parse_group_sizes(text: str) -> list[int]:
     [2, 4, 8]
     """
     try:
-        sizes = sorted({parse_whole(part, "") for part in text.split(",") if part.strip()})
+        sizes = sorted({parse_whole(part, "") for part in text.split(",")})
     except DomainError:
         sizes = []
     if not sizes:

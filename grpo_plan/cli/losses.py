@@ -49,7 +49,7 @@ def losses(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Show how much each token weighs in the loss, and who gets that weight.
+    """Show how much each token weighs in the loss.
 
     Of a pilot with response lengths: the share of the weight on long and on wrong responses, and the pull on length.
     Of --lengths: the weight of every token. With --micro-batch: what accumulation and ranks make of it.
@@ -193,6 +193,11 @@ def _of_pilot(
             rollouts, kinds, micro_batch=micro_batch, ranks=ranks, prompts_per_step=prompts_per_step,
             max_tokens=max_tokens, seed=seed,
         )  # fmt: skip
+        if errors.groups_per_step < prompts_per_step:
+            tell(
+                f"--prompts-per-step {prompts_per_step:,} is more than the pilot has: a step takes all of its "
+                f"{errors.groups_per_step:,} prompts with rollouts that count."
+            )
     if as_json:
         write_json("losses", _document(bias, errors))
     else:

@@ -195,6 +195,8 @@ def _pilot_options(
         key, equals, value = item.partition("=")
         if not equals or not key:
             raise DomainError(f"--storage-option must be KEY=VALUE; got {key[:40]!r}.")
+        if key.strip() in settings:
+            raise DomainError(f"--storage-option {key.strip()[:40]} is given twice. Give it once.")
         settings[key.strip()] = value
     options = {
         "prompt": prompt_column, "reward": reward_column, "n": n_column, "k": k_column,
@@ -260,6 +262,8 @@ def parse_weights(text: str | None) -> dict[str, float] | None:
     weights = {}
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
+        if name.strip() in weights:
+            raise DomainError(f"--reward-weights names {name.strip()!r} twice. Give each reward function one weight.")
         try:
             weights[name.strip()] = float(number)
         except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +50,7 @@ def plot(
 
 
 def picture_target(output: str, requests: list[PilotRequest], option: str = "--output") -> Path:
-    """Where a picture may be written: a known kind, in a folder that exists, and none of the inputs."""
+    """Where a picture can be written: a known kind, in a folder that takes files, and none of the inputs."""
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:
         raise DomainError(f"{option} must end in {', '.join(SUFFIXES)}; got {output!r}.")
@@ -59,4 +60,17 @@ def picture_target(output: str, requests: list[PilotRequest], option: str = "--o
         raise DomainError(f"{option} {output} is an input file, and inputs are never written to. Give another name.")
     if not target.parent.is_dir():
         raise DomainError(f"{option} {output} cannot be written (no such folder). Give another place.")
+    try:
+        probe_write(target)
+    except OSError as error:
+        raise DomainError(f"{option} {output} cannot be written ({error.strerror}). Give another place.") from None
     return target
+
+
+def probe_write(target: Path) -> None:
+    """Raise OSError now where a file could not be written later; nothing is left behind or changed."""
+    if target.exists():
+        with target.open("ab"):
+            return
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".grpo-plan-", suffix=target.suffix):
+        pass

@@ -21,6 +21,7 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.plan import parse_kappa
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ def remedies(
         "remedies",
         "they differ by what they do with dead groups, and those are missing. Read a source with all groups.",
     )
-    found = compare_remedies(request.fit(request.read(), population=pool), group_size, **options)
+    fit = request.fit(request.read(), population=pool)
+    with waiting("comparing remedies over all distributions of pass rates"):
+        found = compare_remedies(fit, group_size, **options)
     if target is not None:
         from grpo_plan.cli.common import tell
         from grpo_plan.plots_remedies import draw_remedies

@@ -17,9 +17,9 @@ from grpo_plan.cli.common import (
     count_option,
     optional_whole,
     parse_group_sizes,
-    parse_whole,
     write_json,
 )
+from grpo_plan.cli.passk import parse_ks
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
@@ -91,7 +91,7 @@ def simulate(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Simulate how estimators and group sizes learn on prompts like these.
+    """Simulate how estimators and group sizes learn.
 
     It trains a small model of a policy, one logit a prompt: a check of reasoning, not a forecast of a run.
 
@@ -107,12 +107,13 @@ def simulate(
     if learning_rate is not None and learning_rates is not None:
         raise DomainError("Give --learning-rate or --learning-rates, not both.")
     request.refuse_missing("simulate", "it needs the pass rates of all prompts, those of dead groups included.")
-    names = [name.strip() for name in estimators.split(",") if name.strip()]
-    if not names:
+    names = [name.strip() for name in estimators.split(",")]
+    if not all(names):
         raise DomainError(f"--estimators must be names separated by commas, e.g. rloo,sign; got {estimators!r}.")
-    for name in names:
-        pairs_of(name)  # a wrong name is told before a long read
     sizes = parse_group_sizes(group_sizes)
+    for name in names:
+        for size in sizes:
+            pairs_of(name).table(size, 0.5)  # a wrong name is told before a long read
     training = SimulatedTraining(
         group_size=sizes[0],
         rollouts_per_step=rollouts_per_step,
@@ -132,7 +133,7 @@ def simulate(
         prompts=prompts, held_out=held_out, shared=shared, coherence=shared_coherence(coherence, shared),
         dimension=dimension, kappa=noise, harmful=harmful, damage=damage, end_logit=end_logit,
     )  # fmt: skip
-    ks = [parse_whole(k, "--pass-at") for k in pass_at.split(",") if k.strip()]
+    ks = parse_ks(pass_at, "--pass-at")
     rates = None if learning_rates is None else parse_rates(learning_rates)
     if rates is None and learning_rate is None and not shuffled:
         rates = list(DEFAULT_RATES)
@@ -201,7 +202,7 @@ def parse_rates(text: str) -> list[float]:
     [0.1, 0.3]
     """
     try:
-        rates = [float(part) for part in text.split(",") if part.strip()]
+        rates = [float(part) for part in text.split(",")]
     except ValueError:
         rates = []
     if not rates:

@@ -7,6 +7,8 @@ from typing import Any
 from grpo_plan.cli.common import percent
 from grpo_plan.cli.numbers import plural, rate
 from grpo_plan.cli.page import Bullet, Grid, Heading, Line, Paragraph, Part, print_page
+from grpo_plan.cli.statuses import statuses_json
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.simulation import CompetingRun, SeedMean, Simulation, SimulationComparison, Verdict
 from grpo_plan.simulation.recorder import NAMES
 from grpo_plan.simulation.settings import Curriculum
@@ -16,7 +18,9 @@ SHORT = {
     Verdict.HIGHER: "higher",
     Verdict.LOWER: "lower",
     Verdict.CANNOT_TELL: "cannot tell",
+    Verdict.EQUAL: "exactly alike",
 }
+DOUBTS = (FitStatus.BEYOND_REACH, FitStatus.UNDERDISPERSED, FitStatus.TOO_FEW_PROMPTS, FitStatus.FEW_ROLLOUTS)
 WHOSE = {"held_out": "held-out", "train": "training"}
 
 
@@ -62,9 +66,10 @@ def signed(mean: SeedMean | None) -> str:
 def _answer(found: SimulationComparison) -> list[Part]:
     first, others = found.runs[0], found.runs[1:]
     whose, seeds = WHOSE[found.measure], len(first.simulation.seeds)
+    told = [Line("", f"{s.name}: {s.sentence}") for s in found.statuses if s in DOUBTS]
     if not others:
         text = f"{name_of(first)} ends at a {whose} pass rate of {plus_minus(first.final)} from {_start(first, found)}"
-        return [Line("Answer", text, strong=True), *_rates(found)]
+        return [Line("Answer", text, strong=True), *_rates(found), *told]
     groups = {v: [name_of(r) for r in others if r.verdict is v] for v in Verdict}
     said = [
         f"{words}: {', '.join(groups[verdict])}"
@@ -72,15 +77,18 @@ def _answer(found: SimulationComparison) -> list[Part]:
             (Verdict.HIGHER, "higher"),
             (Verdict.LOWER, "lower"),
             (Verdict.CANNOT_TELL, "cannot tell"),
+            (Verdict.EQUAL, "exactly alike in every seed"),
         )
         if groups[verdict]
     ]
     sure = f"{percent(found.level)} intervals{', for all runs at once' if len(others) > 1 else ''}"
     control = "Shuffled rewards, a control that cannot learn. " if first.simulation.shuffled else ""
+    than = "as" if len(groups[Verdict.EQUAL]) == len(others) else "than"
     return [
-        Line("Answer", f"{'; '.join(said)} (than {name_of(first)})", strong=True),
+        Line("Answer", f"{'; '.join(said)} ({than} {name_of(first)})", strong=True),
         Line("", f"{control}Final {whose} pass rate, {plural(seeds, 'seed')}, paired differences, {sure}."),
         *_rates(found),
+        *told,
     ]
 
 
@@ -187,6 +195,7 @@ def _rests_on(found: SimulationComparison, kappa_from: str) -> list[Part]:
                 "One learning rate for all runs. Each may have another best one: --learning-rates 0.3,1,3,10,30 tunes."
             )
         )
+    parts += [Bullet(f"{s.name}: {s.sentence}") for s in found.statuses if s not in DOUBTS]
     parts += [Bullet(note) for note in found.notes]
     parts += [Heading("What it is, and what it leaves out")]
     parts += [Paragraph(text) for text in found.left_out]
@@ -258,6 +267,7 @@ def simulations_document(found: SimulationComparison, kappa_from: str) -> dict[s
             }
             for run in found.runs
         ],
+        **statuses_json(found.statuses),
         "notes": list(found.notes),
         "left_out": list(found.left_out),
     }  # fmt: skip

@@ -83,9 +83,7 @@ def compare_pass(
     ('SEARCH_COMPRESSION', 'CROSSES', 2, 4)
     """
     policies = policies_of(before, after)
-    sure, smallest = as_level(level), as_positive(margin, "margin")
-    if smallest > MOST_MARGIN:
-        raise DomainError(f"margin must be at most {MOST_MARGIN:g}; got {smallest:g}. It is a gain in pass@k.")
+    sure, smallest = as_level(level), as_gain(margin)
     fits = tuple(fit_pass_rates(pilot) for pilot in policies.pilots)
     wanted = default_ks(min(fits, key=lambda f: f.max_counted_group_size)) if ks is None else as_ks(ks)
     wanted = as_ks([1, *wanted])
@@ -118,6 +116,14 @@ def compare_pass(
     )
 
 
+def as_gain(margin: float) -> float:
+    """A gain in pass@k, in (0, 0.5]."""
+    smallest = as_positive(margin, "margin")
+    if smallest > MOST_MARGIN:
+        raise DomainError(f"margin must be at most {MOST_MARGIN:g}; got {smallest:g}. It is a gain in pass@k.")
+    return smallest
+
+
 def policies_of(before: Pilot, after: Pilot) -> Policies:
     """Both pilots with prompts of one name added up, and the prompts that they share.
 
@@ -132,7 +138,8 @@ def policies_of(before: Pilot, after: Pilot) -> Policies:
             shown = ", ".join(f"{t:g}" for t in pilot.temperatures)
             raise PilotError(
                 f"A policy is compared at one temperature; the pilot {name} has {len(pilot.temperatures)} ({shown}). "
-                f"Keep one, e.g. --where temperature={pilot.temperatures[0]:g}."
+                f"Keep one, e.g. --{'where' if name == 'before' else 'after-where'} temperature="
+                f"{pilot.temperatures[0]:g} or pilot.select(temperature=...)."
             )
     named = not all(has_row_names(pilot.prompt_id) for pilot in (before, after))
     first, second = (_named_once(pilot, place, named) for place, pilot in enumerate((before, after)))

@@ -110,6 +110,10 @@ def pass_curve(source: Pilot | PassRateFit, *, ks: Iterable[int] | None = None, 
     >>> [(p.k, round(p.value, 3), p.counted) for p in curve.points]
     [(1, 0.5, True), (4, 0.6, True), (8, 0.621, False)]
     """
+    if not isinstance(source, Pilot | PassRateFit):
+        raise DomainError(
+            f"source must be a Pilot or a PassRateFit; got {type(source).__name__}. Read a pilot with read_pilot(...)."
+        )
     fit = source if isinstance(source, PassRateFit) else fit_pass_rates(source)
     sure = as_level(level)
     counted = max(fit.max_counted_group_size, 1) if fit.family == "auto" else 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from grpo_plan._validate import as_level, as_one_group_size
+from grpo_plan._validate import as_level, as_one_group_size, require
 from grpo_plan.fitting.average import fit_average
 from grpo_plan.fitting.functionals import Functional, custom
 from grpo_plan.fitting.mixing import condensed
@@ -22,6 +22,7 @@ from grpo_plan.passrates.discrete import power
 
 ACCURACY = 1e-5  # of a ratio of unsolved shares
 LEAST_EXPONENT = 0.01  # a smaller one is no fall: halving takes 2**100 times as many tries
+FIT_FIRST = "Fit a pilot first: fit_pass_rates(read_pilot(...))."
 BENT = 10.0  # likelihood ratio by which a smooth law of another shape refutes the Beta
 BENT_FROM_ATOM = 4.0  # and by which it refutes the Beta with an atom
 
@@ -153,6 +154,7 @@ def pass_tail(
     ('POWER_LAW', 1.0, True)
     """
     sure = as_level(level)
+    require(fit, PassRateFit, "fit", FIT_FIRST)
     fit.require_all_groups("The tail of pass@k")
     known: dict[str, Any] = {"never_high": _never(fit, sure), "local": _locals(fit, octaves, sure), "level": sure}
     shown = default_ks(fit) if ks is None else as_ks(ks)
@@ -217,6 +219,7 @@ def local_exponent(fit: PassRateFit, k: int, *, level: float = 0.95) -> LocalExp
     ``E[q**2k - r q**k]`` among them is below 0: its limits are roots of the limits of linear means.
     """
     size, sure = as_one_group_size(k, "k"), as_level(level)
+    require(fit, PassRateFit, "fit", FIT_FIRST)
     parts = [fit.pass_at(j, sure).value for j in (size, 2 * size)]
     start, end = (None if p is None else 1.0 - p for p in parts)
     value = log2(start / end) + 0.0 if start and end and start > 0.0 and end > 0.0 else None

@@ -123,7 +123,7 @@ def _told(want: str, files: list[InputFile], inside: list[InputFile], items: Seq
 
 def _is_folder(item: str | os.PathLike[str]) -> bool:
     try:
-        return Path(item).is_dir()
+        return bool(os.fspath(item)) and Path(item).is_dir()  # Path("") would be the folder one is in
     except (OSError, ValueError):
         return False  # an impossible name: `resolve` says so
 

@@ -14,9 +14,11 @@ from grpo_plan.provenance import Provenance
 from grpo_plan.readers.arguments import request_of
 from grpo_plan.readers.counting import Tally
 from grpo_plan.readers.discovery import discover
+from grpo_plan.readers.files import BYTE_ORDER_MARK, InputFile, open_sniffed
 from grpo_plan.readers.group_table import GroupTable
 from grpo_plan.readers.guard import one_error
 from grpo_plan.readers.instead import not_a_log, refuse_memory
+from grpo_plan.readers.jsonlines import refuse_other_encoding, sample_of
 from grpo_plan.readers.pilot_reader import sink_of
 from grpo_plan.readers.request import DetailsAsked, ReadRequest
 
@@ -90,7 +92,10 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
             f"{name}: is a table, whose rows do not say which rollouts were sampled together. Give the dump of a "
             "trainer; grpo-plan formats lists them."
         )
-        raise not_a_log(error, source, request)
+        told = not_a_log(error, source, request)
+        if told is error:  # no other reader knows it
+            refuse_no_table(found.files)
+        raise told
     tally = Tally(notes=[*found.notes])
     sink = sink_of(tally, replace(request, any_reward=True), found.format, found.files)
     if sink.groups is None:
@@ -100,6 +105,22 @@ def _read(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], req
         )
     provenance = sink.provenance()
     return log_of_groups(sink.groups, provenance, tally.dropped, [*provenance.sentences, *tally.notes])
+
+
+def refuse_no_table(files: Sequence[InputFile]) -> None:
+    """One line for a file that is no table at all: empty, binary, not UTF-8, or without rows.
+
+    Raises:
+        PilotFormatError: Such a file.
+    """
+    for file in files:
+        if file.path is None:
+            continue
+        with open_sniffed(file) as sniffed:
+            if sniffed.kind == "jsonl":
+                sample_of(sniffed.head.removeprefix(BYTE_ORDER_MARK), file.name)
+            elif sniffed.kind == "csv":
+                refuse_other_encoding(sniffed.head, file.name)
 
 
 def log_of_groups(

@@ -251,7 +251,23 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
+def refuse_other_encoding(text: bytes, name: str) -> None:
+    """One line where the first bytes are not UTF-8.
+
+    Raises:
+        PilotFormatError: They are not.
+    """
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data":  # what was read may end within a character
+            raise PilotFormatError(
+                f"{name}: is not UTF-8 text (byte {error.start + 1:,}). Convert it, e.g. with iconv -f LATIN1 -t UTF-8."
+            ) from None
+
+
 def _not_a_table(text: bytes, name: str) -> PilotFormatError:
+    refuse_other_encoding(text, name)
     if text.lstrip()[:1] == b"{" and len(text.strip().split(b"\n")) > 1:
         return PilotFormatError(
             f"{name}: is one JSON object over several lines, not a table. Give one object a line (JSONL) or an array."

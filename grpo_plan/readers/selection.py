@@ -128,10 +128,23 @@ def nothing_counted(
     for split, other in (SPLITS, SPLITS[::-1]):
         if f"{other}_rows" in left and not why:
             why = f"no row fits --split {split}; there are {left[f'{other}_rows']:,} of {other}. "
-    shares = ", ".join(f"{reason}: {count:,}" for reason, count in left.items())
+    shares = ", ".join(f"{reason.replace('_', ' ')}: {count:,}" for reason, count in left.items())
+    step = "" if why else f" {_column_to_check(left)}"
     return PilotFormatError(
-        f"{name}: {why or 'no rollout could be counted'}{f' ({shares})' if shares else ''}.".replace(".  (", " (")
+        f"{name}: {why or 'no rollout could be counted'}{f' ({shares})' if shares else ''}.{step}".replace(".  (", " (")
     )
+
+
+def _column_to_check(left: Mapping[str, int]) -> str:
+    """Where to look, by why rows were left out."""
+    reasons = " ".join(left)
+    if "count" in reasons:
+        return "Check the columns of n and k, or name others: --n-column, --k-column."
+    if "prompt" in reasons:
+        return "Check the column of the prompt, or name another: --prompt-column."
+    if "line" in reasons:
+        return "Check that its lines are whole JSON objects."
+    return "Check the column of the reward, or name another: --reward-column."
 
 
 def nonzero(**counts: int) -> dict[str, int]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from grpo_plan._validate import as_count, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.fit import fit_pass_rates
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.simulation.engine import Progress, record_steps, simulate
 from grpo_plan.simulation.pairs import EstimatorLike, pairs_of
@@ -39,6 +42,7 @@ class Verdict(Enum):
     REFERENCE = "the run compared with"
     HIGHER = "ends higher"
     LOWER = "ends lower"
+    EQUAL = "ends exactly alike, seed by seed"
     CANNOT_TELL = "cannot tell"
 
 
@@ -96,6 +100,11 @@ class SimulationComparison:
     tuning_seeds: tuple[int, ...]
     notes: tuple[str, ...]
     left_out: tuple[str, ...] = LEFT_OUT
+
+    @property
+    def statuses(self) -> tuple[FitStatus, ...]:
+        """What limits the fit that the prompts were drawn from; none for a list."""
+        return tuple(dict.fromkeys(s for run in self.runs for s in run.simulation.statuses))
 
 
 def compare_simulations(
@@ -205,7 +214,7 @@ def _compared(
         if i:
             values = getattr(simulation, measure)[:, -1] - reference
             difference = seed_mean(values, level, comparisons=len(chosen) - 1)
-            verdict = verdict_of(difference)
+            verdict = verdict_of(difference) if np.any(values != 0.0) else Verdict.EQUAL
         rate = simulation.training.learning_rate
         differ = len({t.final.value for t in tried}) > 1  # where none moves anything, no end is better
         ends = {tried[0].learning_rate, tried[-1].learning_rate} if differ else set()
@@ -252,6 +261,18 @@ def _notes(runs: list[CompetingRun]) -> list[str]:
                 f"{run.estimator} at G = {run.group_size} did best at {run.learning_rate:g}, an end of the learning "
                 "rates tried. Widen the list."
             )
+    for run in runs:
+        if run.group_size == 1 and not run.simulation.gradient_norm[:, 1:].any():
+            notes.append(
+                f"{run.estimator} at G = 1 gives every rollout the advantage 0: a group of one has no other rollout to "
+                "compare with. Take at least 2."
+            )
+    if (
+        len(runs) > 1
+        and all(r.verdict in (Verdict.REFERENCE, Verdict.EQUAL) for r in runs)
+        and all(not r.simulation.mixed[:, 1:].any() for r in runs)
+    ):
+        notes.append("No group was mixed in any run, for all prompts always pass or never pass: nothing can change.")
     capped = [r for r in runs if r.simulation.training.refill and r.simulation.at("empty_steps").value]
     notes += [f"{r.estimator} at G = {r.group_size}: some steps found no mixed group, and none moved." for r in capped]
     if any(r.simulation.off_band_draws.any() for r in runs):

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_count, as_level, require
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.fit import fit_pass_rates
+from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.passrates import DiscretePassRates
 from grpo_plan.pilot import Pilot
 from grpo_plan.simulation.pairs import EstimatorLike, pairs_of
@@ -21,6 +23,7 @@ from grpo_plan.simulation.result import Simulation
 from grpo_plan.simulation.run import SeedRun
 from grpo_plan.simulation.settings import Curriculum, SimulatedPolicy, SimulatedTraining
 
+HARMLESS = (FitStatus.OK, FitStatus.EXTRAPOLATED)
 MOST_SEEDS = 10**4
 MOST_RECORDS = 10**5
 Progress = Callable[[int, int], None]
@@ -118,8 +121,17 @@ def simulate(
         off_band_draws=_lock(np.array([r.off_band_draws for r in runs], dtype=np.float64)),
         shuffled=bool(shuffled),
         level=level,
+        statuses=statuses_of(source, [size for _, size in training.schedule], level),
         **arrays,
     )
+
+
+def statuses_of(source: Source, group_sizes: Sequence[int], level: float) -> tuple[FitStatus, ...]:
+    """What limits a fit, and its dead fraction at these group sizes where the pilot cannot tell it; none for a list."""
+    if not isinstance(source, PassRateFit):
+        return ()
+    found = [*source.statuses, *(source.dead(size, level).status for size in group_sizes)]
+    return tuple(dict.fromkeys(s for s in found if s not in HARMLESS))
 
 
 def record_steps(steps: int, every: int) -> NDArray[np.int64]:

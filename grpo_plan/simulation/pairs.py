@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators import Estimator, get_estimator
 
+MOST_ADVANTAGE = 1e50  # its square times the largest kappa, rate and damage stays finite
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Table = tuple[Floats, Floats]
@@ -108,13 +109,7 @@ def _of_function(function: PairFunction) -> Pairs:
 
     def table(group_size: int, mean: float) -> Table:
         if group_size not in held:
-            given = function(np.arange(group_size + 1.0), group_size)
-            try:
-                plus, minus = (np.array(np.broadcast_to(x, group_size + 1), dtype=np.float64) for x in given)
-            except (TypeError, ValueError):
-                raise DomainError(
-                    f"{name} must give two arrays with an advantage for each of k = 0..{group_size}."
-                ) from None
+            plus, minus = _called(function, name, group_size)
             plus[0] = minus[group_size] = 0.0  # no such rollout
             _check(name, group_size, plus, minus)
             held[group_size] = plus, minus
@@ -127,7 +122,54 @@ def _of_function(function: PairFunction) -> Pairs:
     return Pairs(name=name, table=table, batch=batch)
 
 
+def _called(function: PairFunction, name: str, group_size: int) -> Table:
+    """What a function of the user gives; whatever it raises becomes one line."""
+    try:
+        with np.errstate(all="ignore"):  # k = 0 and k = G divide by 0 in many formulas; what is kept must be finite
+            given = function(np.arange(group_size + 1.0), group_size)
+    except Exception as error:
+        raise DomainError(
+            f"{name} failed at G = {group_size}: {type(error).__name__}: {str(error)[:200]}. It is called as "
+            f"pair(k, G) with the array k = 0..{group_size}, and must give the advantages of a pass and of a fail."
+        ) from None
+    sides = []
+    try:
+        for side in given:
+            array = np.asarray(side)
+            if array.dtype.kind not in "iufb" or array.shape not in ((), (group_size + 1,)):
+                raise TypeError(array.shape)
+            sides.append(np.array(np.broadcast_to(array, group_size + 1), dtype=np.float64))
+    except (TypeError, ValueError):
+        sides = []
+    if len(sides) != 2:
+        raise DomainError(
+            f"{name} must give two arrays of {group_size + 1} numbers, an advantage for each of k = 0..{group_size}, "
+            f"or two numbers; got {_shape_of(given)}."
+        )
+    return sides[0], sides[1]
+
+
+def _shape_of(given: object) -> str:
+    """What was given, in short."""
+    if isinstance(given, np.ndarray):
+        return f"an array of shape {given.shape}"
+    if not isinstance(given, tuple | list):
+        return type(given).__name__
+    try:
+        return f"{len(given)} of shapes {', '.join(str(np.shape(x)) for x in given[:3])}"
+    except ValueError:
+        return "lists of unequal lengths"
+
+
 def _check(name: str, group_size: int, plus: Floats, minus: Floats) -> None:
+    large = np.flatnonzero(
+        np.isfinite(plus) & np.isfinite(minus) & (np.maximum(abs(plus), abs(minus)) > MOST_ADVANTAGE)
+    )
+    if large.size:
+        raise DomainError(
+            f"The advantages of {name} must be at most {MOST_ADVANTAGE:g} in size; at k = {large[0]} of {group_size} "
+            f"they are {plus[large[0]]:g} and {minus[large[0]]:g}. Take a smaller weight: the optimiser sees ratios."
+        )
     bad = np.flatnonzero(~(np.isfinite(plus) & np.isfinite(minus)))
     if bad.size:
         raise DomainError(

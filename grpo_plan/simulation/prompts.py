@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._validate import as_probability
-from grpo_plan.errors import DomainError
+from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.fit import fit_pass_rates
 from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.passrates import BetaPassRates, DiscretePassRates
 from grpo_plan.pilot import Pilot
 from grpo_plan.simulation.settings import SimulatedPolicy
@@ -37,19 +38,35 @@ def as_rates(source: Source) -> DiscretePassRates | BetaPassRates:
 
     Raises:
         DomainError: A list without pass rates, or values outside [0, 1].
-        PilotError: A pilot without its dead groups.
+        PilotError: A pilot without its dead groups, or with one rollout per prompt.
     """
     if isinstance(source, Pilot):
         source = fit_pass_rates(source)
     if isinstance(source, PassRateFit):
         source.require_all_groups("A simulation")
+        if FitStatus.SINGLE_ROLLOUT in source.statuses:
+            raise PilotError(
+                "A simulation needs to know how pass rates differ between prompts; the pilot has one rollout per "
+                "prompt, which shows their mean only. Take at least 2 rollouts per prompt, better 8."
+            )
         return source.likely_rates
     if isinstance(source, BetaPassRates | DiscretePassRates):
         return source
+    if _holds_no_numbers(source):
+        raise DomainError(
+            "pass rates must be numbers in [0, 1]; got True, False or text among them. Of rollouts, give a Pilot; of "
+            "prompts that always pass, 1.0."
+        )
     p = as_probability(source, "pass rates")
     if p.ndim != 1 or p.size == 0:
         raise DomainError(f"A list of pass rates needs one dimension and at least one prompt; got shape {p.shape}.")
     return DiscretePassRates(passing=p, failing=1.0 - p, masses=np.full(p.size, 1.0 / p.size))
+
+
+def _holds_no_numbers(source: object) -> bool:
+    """Whether a list has booleans or text, which numpy would take for numbers."""
+    items = source if isinstance(source, list | tuple) else [source]
+    return any(isinstance(x, bool | str | bytes) or np.asarray(x).dtype.kind in "bSUMm" for x in items)
 
 
 def is_list(source: Source) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.simulation.recorder import NAMES, SINCE_LAST
 from grpo_plan.simulation.settings import SimulatedPolicy, SimulatedTraining
 
@@ -106,6 +107,7 @@ class Simulation:
         off_band_draws: Draws of a curriculum that found no prompt with a weight, shape (seeds,).
         shuffled: Whether rewards were shuffled over the batch.
         level: Level of the limits.
+        statuses: What limits the fit that the prompts were drawn from, gravest first; empty for a list.
     """
 
     estimator: str
@@ -144,6 +146,7 @@ class Simulation:
     off_band_draws: Floats = field(repr=False)
     shuffled: bool = False
     level: float = 0.95
+    statuses: tuple[FitStatus, ...] = ()
 
     def at(self, name: str, record: int = -1) -> SeedMean:
         """Mean over seeds of a quantity at a record, by default the last.
