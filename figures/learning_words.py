@@ -209,7 +209,7 @@ def on_control(rows: list[Row]) -> list[str]:
     most = max(float(row["gain"]) for row in sign)
     return [
         f"**No estimator learns: {inside} of {len(found)} limits hold 0.** Sign is not centred: the expected step of shuffled rewards is a share 1/B of the true one, B "
-        "rollouts in a batch (theory.md, eq. 130), not 0. At 16 rollouts that is 1/16, and the largest value of sign is of that size; with these seeds it cannot be told "
+        "rollouts in a batch (theory.md, eq. 129), not 0. At 16 rollouts that is 1/16, and the largest value of sign is of that size; with these seeds it cannot be told "
         "from 0. What the mean *pass rate* does is another matter: noise moves logits "
         f"both ways, hard prompts can only go up, and under sign, which steps in every group, it rose by up to {points(most)} points. A rising mean "
         "reward with a noisy estimator on hard prompts is no proof of learning.",

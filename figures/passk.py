@@ -1,4 +1,4 @@
-"""Rates of error of comparisons of two policies and of the tail (theory.md, eq. 133 to 139). Writes figures/passk.csv.
+"""Rates of error of comparisons of two policies and of the tail (theory.md, eq. 132 to 138). Writes figures/passk.csv.
 
 Run ``python -m figures.passk``; about ten minutes on one core. Seeds are fixed.
 """
@@ -41,6 +41,11 @@ def humps(rng: np.random.Generator, size: int) -> Floats:
     return np.where(rng.random(size) < 0.5, rng.beta(0.5, 2.0, size), rng.beta(8.0, 2.0, size))
 
 
+def capped(most: float) -> Law:
+    """Pass rates that go up to a number below 1: a power law with the exponent 0.4, but no Beta."""
+    return lambda rng, size: most * rng.beta(0.4, 1.0, size)
+
+
 def moved(lost: float, factor: float) -> Pair:
     """Pass rates whose odds rise by a factor, but for a share of the hard prompts, which are lost."""
 
@@ -62,6 +67,9 @@ LAWS: dict[str, tuple[Law, float | None]] = {  # with the true exponent; None wh
     ".3 never, beta(1,1.5)": (beta(1.0, 1.5, 0.3), None),
     ".1 never, beta(1,1.5)": (beta(1.0, 1.5, 0.1), None),
     ".2 never, beta(.4,1.2)": (beta(0.4, 1.2, 0.2), None),
+    ".6 x beta(.4,1)": (capped(0.6), 0.4),
+    ".9 x beta(.4,1)": (capped(0.9), 0.4),
+    ".3 at .001, beta(2,2)": (lambda rng, size: np.where(rng.random(size) < 0.3, 1e-3, rng.beta(2.0, 2.0, size)), None),
 }
 PAIRS: dict[
     str, tuple[Pair, set[str]]

@@ -64,7 +64,7 @@ def test_rows_measured_anew_are_those_of_the_table(wanted: dict[str, str]) -> No
 
 
 def test_differences_are_paired_seed_by_seed() -> None:
-    """At one rate for both, with the formula of theory.md, eq. 131, written out."""
+    """At one rate for both, with the formula of theory.md, eq. 130, written out."""
     wanted = {"study": "map", "rates": "hard", "kappa": "1", "prompts": "4", "optimizer": "sgd"}
     mean, sign = (one(ROWS, estimator=name, rate_is="common 1", **wanted) for name in ("rloo", "sign"))
     a, b = (gains(cell_of(row).simulate(float(row["rate"])), "average") for row in (mean, sign))

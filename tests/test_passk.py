@@ -56,7 +56,7 @@ def difference(k: int, value: float, width: float = 0.01, *, counted: bool = Tru
     )
 
 
-# --- one policy: eq. 132 --------------------------------------------------------------------------------------------
+# --- one policy: eq. 131 --------------------------------------------------------------------------------------------
 
 
 def test_pass_at_k_of_chen() -> None:
@@ -167,7 +167,7 @@ def test_few_prompts_with_many_rollouts_have_limits() -> None:
     assert point.high - point.low < 0.2
 
 
-# --- two policies: eq. 133 to 136 -----------------------------------------------------------------------------------
+# --- two policies: eq. 132 to 135 -----------------------------------------------------------------------------------
 
 
 def test_a_difference_is_the_mean_of_its_prompts() -> None:
@@ -260,7 +260,7 @@ def test_capacity_loss_and_no_news() -> None:
 
 
 def test_a_policy_against_itself_is_seldom_judged() -> None:
-    """Monte Carlo: at most 2 x 2.5 % of wrong words a pair (theory.md, eq. 135); more than 8 of 50 has chance 1e-3 at 5 %."""
+    """Monte Carlo: at most 2 x 2.5 % of wrong words a pair (theory.md, eq. 134); more than 8 of 50 has chance 1e-3 at 5 %."""
     rng = np.random.default_rng(7)
     wrong, gains, losses = 0, 0, 0
     for _ in range(50):
@@ -431,7 +431,7 @@ def test_paired_values_are_those_of_the_temperature_comparison() -> None:
     assert d.value == pytest.approx(float(np.mean(counts.baseline[1] - counts.other[1])))
 
 
-# --- the tail: eq. 137 to 139 ---------------------------------------------------------------------------------------
+# --- the tail: eq. 136 to 138 ---------------------------------------------------------------------------------------
 
 
 def test_the_unsolved_share_of_a_beta_is_a_power_law() -> None:
@@ -585,7 +585,7 @@ def test_a_local_limit_is_a_root() -> None:
 
 
 def test_unbiased_on_average() -> None:
-    """Monte Carlo of eq. 132 and 136: five standard errors."""
+    """Monte Carlo of eq. 131 and 135: five standard errors."""
     rng = np.random.default_rng(16)
     size = 40_000
     p = rng.beta(0.4, 1.0, size)

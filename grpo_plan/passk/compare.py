@@ -1,4 +1,4 @@
-"""Two policies by pass@k: differences, their crossing, and what became solvable (theory.md, eq. 133 to 136)."""
+"""Two policies by pass@k: differences, their crossing, and what became solvable (theory.md, eq. 132 to 135)."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _named_once(pilot: Pilot, place: int, named: bool) -> TemperaturePilot:
 
 
 def _counted(compare: Pairs | Apart, k: int, side: Side) -> PassDifference:
-    """Difference of counted pass@k (theory.md, eq. 133)."""
+    """Difference of counted pass@k (theory.md, eq. 132)."""
     counts = compare.counts(k)
     passed: list[Difference] = []
     for kind, sign in ((1, -1.0), (0, 1.0)):  # pass@k falls where all-fail rises
@@ -171,7 +171,7 @@ def _counted(compare: Pairs | Apart, k: int, side: Side) -> PassDifference:
 
 
 def _fitted(k: int, curves: tuple[PassCurve, ...], level: float) -> PassDifference:
-    """Difference of fitted pass@k: each at half the error, ends subtracted (theory.md, eq. 133)."""
+    """Difference of fitted pass@k: each at half the error, ends subtracted (theory.md, eq. 132)."""
     first, second = (pass_curve(curve.fit, ks=[k], level=level).at(k) for curve in curves)
     here, there = (curve.at(k) for curve in curves)
     known = here.value is not None and there.value is not None

@@ -1,4 +1,4 @@
-"""Where two curves of pass@k change places (theory.md, eq. 134)."""
+"""Where two curves of pass@k change places (theory.md, eq. 133)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _meeting(differences: Sequence[PassDifference]) -> float | None:
 
 
 def meeting_k(k: int, value: float, next_k: int, next_value: float) -> float:
-    """Find k at which the straight line in log k between two differences of opposite sign is 0 (theory.md, eq. 134).
+    """Find k at which the straight line in log k between two differences of opposite sign is 0 (theory.md, eq. 133).
 
     >>> round(meeting_k(2, 0.1, 8, -0.1), 6)
     4.0

@@ -1,4 +1,4 @@
-"""pass@k and pass^k of a pilot's population, counted up to n and fitted beyond (theory.md, eq. 132)."""
+"""pass@k and pass^k of a pilot's population, counted up to n and fitted beyond (theory.md, eq. 131)."""
 
 from __future__ import annotations
 

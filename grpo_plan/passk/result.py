@@ -79,7 +79,7 @@ class PassDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """Where the curves change places, looked for among the k asked (theory.md, eq. 134).
+    """Where the curves change places, looked for among the k asked (theory.md, eq. 133).
 
     Attributes:
         status: Whether they do.
@@ -98,7 +98,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turnover:
-    """Prompts that became solvable within k tries, and that ceased to be, beyond chance (theory.md, eq. 136).
+    """Prompts that became solvable within k tries, and that ceased to be, beyond chance (theory.md, eq. 135).
 
     All are shares of the common prompts. Two groups of one prompt differ by chance even where nothing changed:
     ``gained_seen`` and ``lost_seen`` contain that, ``gained`` and ``lost`` do not.
@@ -168,7 +168,7 @@ class PassComparison:
 
 
 def deciding(differences: Sequence[PassDifference]) -> tuple[PassDifference, ...]:
-    """The last counted k and the last one asked: fixed before the counts are seen (theory.md, eq. 135)."""
+    """The last counted k and the last one asked: fixed before the counts are seen (theory.md, eq. 134)."""
     last_counted = [d for d in differences if d.counted][-1:]
     ends = [*last_counted, differences[-1]]
     return tuple(d for i, d in enumerate(ends) if d.k > differences[0].k and d.k not in [e.k for e in ends[:i]])
@@ -177,7 +177,7 @@ def deciding(differences: Sequence[PassDifference]) -> tuple[PassDifference, ...
 def decide_pass(
     differences: Sequence[PassDifference], margin: float, room: float
 ) -> tuple[PassVerdict, PassDifference | None]:
-    """The verdict, and the difference at large k that made it (theory.md, eq. 135).
+    """The verdict, and the difference at large k that made it (theory.md, eq. 134).
 
     Args:
         differences: In rising order of k, the first at k = 1.

@@ -1,4 +1,4 @@
-"""How the unsolved share 1 - pass@k falls: local exponents, a power law, or a floor (theory.md, eq. 137 to 139)."""
+"""How the unsolved share 1 - pass@k falls: local exponents, a power law, or a floor (theory.md, eq. 136 to 138)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TailStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalExponent:
-    """Mean exponent of the unsolved share between k and 2k tries: ``log2`` of its ratio (theory.md, eq. 137).
+    """Mean exponent of the unsolved share between k and 2k tries: ``log2`` of its ratio (theory.md, eq. 136).
 
     Attributes:
         k: Tries at the start.
@@ -117,7 +117,7 @@ class PassTail:
 
 
 def halving(exponent: float) -> float | None:
-    """Factor on k that halves ``k**-b`` (theory.md, eq. 138); None where it is beyond any number of tries.
+    """Factor on k that halves ``k**-b`` (theory.md, eq. 137); None where it is beyond any number of tries.
 
     >>> halving(0.5), round(halving(0.193), 1), halving(0.0)
     (4.0, 36.3, None)
@@ -188,7 +188,7 @@ def _tail(status: TailStatus, **known: Any) -> PassTail:
 
 
 def _doubt(fit: PassRateFit, ks: Iterable[int], floor: float, floor_low: float) -> str:
-    """Why a floor is not told, or nothing: its limits hold 0, or the fitted curve is below it (theory.md, eq. 139)."""
+    """Why a floor is not told, or nothing: its limits hold 0, or the fitted curve is below it (theory.md, eq. 138)."""
     better = "A Beta with prompts that never pass fits better than one without, but "
     if floor_low <= 0.0:
         return f"{better}that share may as well be 0."
@@ -213,7 +213,7 @@ def _locals(fit: PassRateFit, octaves: Iterable[int] | None, level: float) -> tu
 
 
 def local_exponent(fit: PassRateFit, k: int, *, level: float = 0.95) -> LocalExponent:
-    """Mean exponent of the unsolved share between k and 2k, with limits over all F (theory.md, eq. 137).
+    """Mean exponent of the unsolved share between k and 2k, with limits over all F (theory.md, eq. 136).
 
     The ratio ``E[q**2k] / E[q**k]`` is below r for every F within the likelihood threshold exactly where the largest
     ``E[q**2k - r q**k]`` among them is below 0: its limits are roots of the limits of linear means.

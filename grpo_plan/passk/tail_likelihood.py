@@ -1,4 +1,4 @@
-"""Likelihood of a Beta with an atom at 0, and its profiles (theory.md, eq. 138 and 139)."""
+"""Likelihood of a Beta with an atom at 0, and its profiles (theory.md, eq. 137 and 138)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TailLikelihood:
 
     @property
     def ratio(self) -> float:
-        """Likelihood ratio of the atom, at least 0 (theory.md, eq. 139)."""
+        """Likelihood ratio of the atom, at least 0 (theory.md, eq. 138)."""
         return max(0.0, 2.0 * (self.inflated[1] - self.plain[1]))
 
     def exponent(self, level: float) -> tuple[float | None, float | None, float | None]:

@@ -1,4 +1,4 @@
-"""Prompts gained and lost beyond what chance alone would show (theory.md, eq. 136)."""
+"""Prompts gained and lost beyond what chance alone would show (theory.md, eq. 135)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def find_turnover(common: CommonPrompts, counted: int, level: float) -> Turnover
 def turnover_kernels(
     before: tuple[Counts, Counts], after: tuple[Counts, Counts], k: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Unbiased shares of each prompt: gained, lost, and what chance alone adds to either (theory.md, eq. 136).
+    """Unbiased shares of each prompt: gained, lost, and what chance alone adds to either (theory.md, eq. 135).
 
     Args:
         before: Passes and rollouts, shape (M,) each, rollouts at least 2k.

@@ -128,7 +128,7 @@ def compare_simulations(
 
     All runs of a seed start from the same prompts and use the same random numbers, so that their differences are
     paired; at one group size they also draw the same prompts in each step. The limits of the differences hold for all
-    of them at once (theory.md, eq. 131).
+    of them at once (theory.md, eq. 130).
 
     Args:
         source: As for `simulate`.

@@ -88,7 +88,7 @@ class Sampler:
 
 
 def shuffled_rewards(passes: Ints, group_size: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rewards of a batch in random order (theory.md, eq. 130).
+    """Rewards of a batch in random order (theory.md, eq. 129).
 
     Args:
         passes: Passes of each group, shape (N,).

@@ -56,7 +56,7 @@ def simulate(
         every: Steps between records; the last step is recorded too.
         pass_at: k of the recorded pass@k.
         level: Level of the limits.
-        shuffled: Shuffle the rewards of each batch: a control that cannot learn (theory.md, eq. 130).
+        shuffled: Shuffle the rewards of each batch: a control that cannot learn (theory.md, eq. 129).
         progress: Called with records done and records in all.
 
     Returns:

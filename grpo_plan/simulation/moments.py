@@ -1,4 +1,4 @@
-"""Exact moments of a step at a policy: no draws (theory.md, eq. 126 and 127)."""
+"""Exact moments of a step at a policy: no draws (theory.md, eq. 125 and 126)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK_CELLS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PromptMoments:
-    """Moments of the estimate of one group of each prompt, each shape (M,) (theory.md, eq. 125).
+    """Moments of the estimate of one group of each prompt, each shape (M,) (theory.md, eq. 124).
 
     Attributes:
         signal: E[t | p], along the gradient of the logit.
@@ -34,7 +34,7 @@ class PromptMoments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMoments:
-    """Moments of a step of N prompts drawn alike and with replacement (theory.md, eq. 126).
+    """Moments of a step of N prompts drawn alike and with replacement (theory.md, eq. 125).
 
     Attributes:
         mean_square: Squared length of the expected step.
@@ -95,7 +95,7 @@ def prompt_moments(passing: Floats, failing: Floats, table: Table) -> PromptMome
 def expected_step(
     prompts: PromptSet, parameters: Parameters, model: SimulatedPolicy, moments: PromptMoments
 ) -> Parameters:
-    """Expected estimate of a step over prompts drawn alike (theory.md, eq. 127)."""
+    """Expected estimate of a step over prompts drawn alike (theory.md, eq. 126)."""
     return weighted_gradient(prompts, parameters, model, moments.signal / prompts.start.size)
 
 
@@ -121,7 +121,7 @@ def step_moments(
     table: Table,
     prompts_per_step: int,
 ) -> StepMoments:
-    """Moments of a step of N prompts (theory.md, eq. 126).
+    """Moments of a step of N prompts (theory.md, eq. 125).
 
     The weight of the KL divergence is left out, and so is what a refill or a curriculum changes.
     """

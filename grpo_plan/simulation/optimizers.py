@@ -1,4 +1,4 @@
-"""Optimisers of the simulation (theory.md, eq. 128)."""
+"""Optimisers of the simulation (theory.md, eq. 127)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy: parameters, logits, pass rates, and the estimate of a group (theory.md, eq. 124 and 125)."""
+"""The policy: parameters, logits, pass rates, and the estimate of a group (theory.md, eq. 123 and 124)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def sigmoid(logits: Floats) -> tuple[Floats, Floats]:
 def moved(
     prompts: PromptSet, parameters: Parameters, model: SimulatedPolicy, rows: Ints | None = None, *, own: bool = True
 ) -> Floats:
-    """Change of the logits since the start (theory.md, eq. 124).
+    """Change of the logits since the start (theory.md, eq. 123).
 
     Args:
         prompts: Prompts.
@@ -82,14 +82,14 @@ def moved(
 
 
 def drift_cost(parameters: Parameters, model: SimulatedPolicy) -> float:
-    """What drift in the nuisance parameters takes off every logit (theory.md, eq. 124)."""
+    """What drift in the nuisance parameters takes off every logit (theory.md, eq. 123)."""
     return 0.5 * model.damage * float(parameters.nuisance @ parameters.nuisance)
 
 
 def weighted_gradient(
     prompts: PromptSet, parameters: Parameters, model: SimulatedPolicy, weights: Floats, rows: Ints | None = None
 ) -> Parameters:
-    """``sum_i weight_i grad z_i`` (theory.md, eq. 124); prompts may occur in ``rows`` more than once."""
+    """``sum_i weight_i grad z_i`` (theory.md, eq. 123); prompts may occur in ``rows`` more than once."""
     features = prompts.features if rows is None else prompts.features[rows]
     size = prompts.start.size
     private = weights if rows is None else np.bincount(rows, weights=weights, minlength=size)
@@ -103,7 +103,7 @@ def weighted_gradient(
 def group_signal(
     kept: Ints, rewarded: Ints, passes: Ints, group_size: int, advantages: tuple[Floats, Floats], pass_rates: Floats
 ) -> Floats:
-    """Estimate of each group along the gradient of its logit (theory.md, eq. 125).
+    """Estimate of each group along the gradient of its logit (theory.md, eq. 124).
 
     Args:
         kept: Rollouts that passed and were rewarded, shape (N,).
@@ -124,7 +124,7 @@ def group_signal(
 
 
 def group_noise(rewarded: Ints, group_size: int, advantages: tuple[Floats, Floats]) -> Floats:
-    """Weight of the score noise in the estimate of each group (theory.md, eq. 125)."""
+    """Weight of the score noise in the estimate of each group (theory.md, eq. 124)."""
     plus, minus = advantages
     value: Floats = (rewarded * plus**2 + (group_size - rewarded) * minus**2) / group_size**2
     return value

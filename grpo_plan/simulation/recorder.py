@@ -27,7 +27,7 @@ NAMES = (*EXACT, *SINCE_LAST, *TOTALS)
 
 
 def divergence(start: Floats, change: Floats) -> Floats:
-    """KL divergence of a Bernoulli policy from its start, for logits and their changes (theory.md, eq. 128).
+    """KL divergence of a Bernoulli policy from its start, for logits and their changes (theory.md, eq. 127).
 
     >>> divergence(np.array([-np.inf, 0.0]), np.array([1.0, 0.0])).tolist()
     [0.0, 0.0]

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedMean:
-    """A mean over seeds (theory.md, eq. 131).
+    """A mean over seeds (theory.md, eq. 130).
 
     Attributes:
         value: Mean over the seeds in which the quantity is known; None where it is known in none.
@@ -38,7 +38,7 @@ class SeedMean:
 
 
 def seed_mean(values: Floats, level: float = 0.95, *, comparisons: int = 1) -> SeedMean:
-    """Mean over seeds with its t interval (theory.md, eq. 131).
+    """Mean over seeds with its t interval (theory.md, eq. 130).
 
     Args:
         values: One a seed, NaN where unknown.

@@ -24,7 +24,7 @@ TRACKINGS = ("current", "tracked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedPolicy:
-    """A policy with one logit a prompt, which the prompts share in part (theory.md, eq. 124).
+    """A policy with one logit a prompt, which the prompts share in part (theory.md, eq. 123).
 
     The gradient of every logit has length 1, so that h = 1 and kappa is the squared size of the score noise.
 
@@ -137,7 +137,7 @@ class SimulatedTraining:
         steps: Optimiser steps.
         learning_rate: Of the optimiser. For ``"adam-norm"`` it is the length of a step when the gradient is steady.
         optimizer: ``"sgd"``; ``"adam"`` with a second moment for each parameter; or ``"adam-norm"``, with one for all
-            parameters, which is what Adam does in a random basis of many dimensions (theory.md, eq. 128).
+            parameters, which is what Adam does in a random basis of many dimensions (theory.md, eq. 127).
         warmup_steps: Steps over which the learning rate rises from 0, in equal parts.
         kl_coefficient: Weight of the KL divergence to the start, at least 0.
         max_gradient_norm: Length at which a gradient is clipped; None: not at all.

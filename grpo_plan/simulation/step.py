@@ -111,7 +111,7 @@ def estimate(
     kl_coefficient: float = 0.0,
     shuffled: bool = False,
 ) -> Parameters:
-    """Estimate of the gradient from the groups of a step: the mean over groups (theory.md, eq. 125 and 126).
+    """Estimate of the gradient from the groups of a step: the mean over groups (theory.md, eq. 124 and 125).
 
     The noise of all groups is drawn at once: given their passes it is normal, and its variances add up.
     """

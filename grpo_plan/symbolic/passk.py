@@ -20,7 +20,7 @@ def _fails(cell: Cell, k: int) -> Expr:
 
 
 def population_pass_at(cells: Sequence[Cell], prompts: Sequence[Any], k: int) -> Expr:
-    """Counted pass@k of a population from (passes, rollouts) cells (theory.md, eq. 132).
+    """Counted pass@k of a population from (passes, rollouts) cells (theory.md, eq. 131).
 
     >>> population_pass_at([(3, 10)], [1], 5)
     11/12
@@ -31,14 +31,14 @@ def population_pass_at(cells: Sequence[Cell], prompts: Sequence[Any], k: int) ->
 
 
 def pass_difference(rates: Sequence[Pair], weights: Sequence[Any], k: Any) -> Expr:
-    """pass@k after less before, of prompts with pass rates (p, p') (theory.md, eq. 133)."""
+    """pass@k after less before, of prompts with pass rates (p, p') (theory.md, eq. 132)."""
     size = exact(k)
     rows = zip(rates, weights, strict=True)
     return sp.Add(*(exact(w) * ((1 - exact(p)) ** size - (1 - exact(after)) ** size) for (p, after), w in rows))
 
 
 def meeting_k(k: Any, value: Any, next_k: Any, next_value: Any) -> Expr:
-    """K at which a line in log k is 0 (theory.md, eq. 134).
+    """K at which a line in log k is 0 (theory.md, eq. 133).
 
     >>> meeting_k(2, 1, 8, -1)
     4
@@ -48,7 +48,7 @@ def meeting_k(k: Any, value: Any, next_k: Any, next_value: Any) -> Expr:
 
 
 def wrong_verdict_bound(level: Any, ends: int) -> Expr:
-    """Largest chance that a crossing is said where there is none, with so many deciding k (theory.md, eq. 135).
+    """Largest chance that a crossing is said where there is none, with so many deciding k (theory.md, eq. 134).
 
     >>> wrong_verdict_bound(sp.Rational(19, 20), 2)
     1/20
@@ -57,13 +57,13 @@ def wrong_verdict_bound(level: Any, ends: int) -> Expr:
 
 
 def turnover(rates: Pair, k: Any) -> tuple[Expr, Expr, Expr]:
-    """Gained, lost and by chance for a prompt with pass rates p before, p' after (theory.md, eq. 136)."""
+    """Gained, lost and by chance for a prompt with pass rates p before, p' after (theory.md, eq. 135)."""
     x, y = ((1 - exact(p)) ** exact(k) for p in rates)
     return x * (1 - y), (1 - x) * y, (x * (1 - x) + y * (1 - y)) / 2
 
 
 def turnover_kernel(before: Cell, after: Cell, k: int) -> tuple[Expr, Expr, Expr]:
-    """Their unbiased values from (passes, rollouts) before and after (theory.md, eq. 136).
+    """Their unbiased values from (passes, rollouts) before and after (theory.md, eq. 135).
 
     >>> turnover_kernel((0, 8), (1, 8), 4)
     (1/2, 0, 1/4)
@@ -73,7 +73,7 @@ def turnover_kernel(before: Cell, after: Cell, k: int) -> tuple[Expr, Expr, Expr
 
 
 def local_exponent(unsolved: Any, unsolved_at_twice: Any) -> Expr:
-    """Mean exponent of the unsolved share between k and 2k (theory.md, eq. 137).
+    """Mean exponent of the unsolved share between k and 2k (theory.md, eq. 136).
 
     >>> local_exponent(1, sp.Rational(1, 4))
     2
@@ -82,14 +82,14 @@ def local_exponent(unsolved: Any, unsolved_at_twice: Any) -> Expr:
 
 
 def beta_unsolved(a: Any, b: Any, k: Any, never: Any = 0) -> Expr:
-    """``1 - pass@k`` of a Beta with an atom at 0 (theory.md, eq. 138 and 139)."""
+    """``1 - pass@k`` of a Beta with an atom at 0 (theory.md, eq. 137 and 138)."""
     first, second, size, share = exact(a), exact(b), exact(k), exact(never)
     rest = sp.gamma(first + second) * sp.gamma(second + size) / (sp.gamma(second) * sp.gamma(first + second + size))
     return share + (1 - share) * rest
 
 
 def tail_factor(exponent: Any) -> Expr:
-    """Factor on k that halves ``k**-b`` (theory.md, eq. 138).
+    """Factor on k that halves ``k**-b`` (theory.md, eq. 137).
 
     >>> tail_factor(sp.Rational(1, 2))
     4
@@ -98,7 +98,7 @@ def tail_factor(exponent: Any) -> Expr:
 
 
 def atom_pmf(passes: Any, rollouts: Any, a: Any, b: Any, never: Any) -> Expr:
-    """Law of the passes under a Beta with an atom at 0 (theory.md, eq. 139)."""
+    """Law of the passes under a Beta with an atom at 0 (theory.md, eq. 138)."""
     k, n, first, second, share = (exact(v) for v in (passes, rollouts, a, b, never))
     chance = sp.binomial(n, k) * sp.beta(k + first, n - k + second) / sp.beta(first, second)
     return (1 - share) * chance + (share if k == 0 else 0)

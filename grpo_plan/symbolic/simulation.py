@@ -17,7 +17,7 @@ Numbers = Sequence[Any]
 def simulated_logit(
     start: Any, share: Any, direction: Numbers, shared: Numbers, private: Any, damage: Any = 0, nuisance: Numbers = ()
 ) -> Expr:
-    """Logit of a prompt from its start and the parameters (theory.md, eq. 124).
+    """Logit of a prompt from its start and the parameters (theory.md, eq. 123).
 
     >>> simulated_logit(1, sp.Rational(1, 4), [1, 0], [2, 5], 0)
     2
@@ -29,7 +29,7 @@ def simulated_logit(
 
 
 def simulated_signal(kept: Any, rewarded: Any, passes: Any, group_size: Any, plus: Any, minus: Any, p: Any) -> Expr:
-    """Estimate of a group along the gradient of its logit (theory.md, eq. 125).
+    """Estimate of a group along the gradient of its logit (theory.md, eq. 124).
 
     >>> simulated_signal(1, 1, 1, 4, 1, -sp.Rational(1, 3), sp.Rational(1, 5))
     1/4
@@ -39,7 +39,7 @@ def simulated_signal(kept: Any, rewarded: Any, passes: Any, group_size: Any, plu
 
 
 def simulated_noise(rewarded: Any, group_size: Any, plus: Any, minus: Any) -> Expr:
-    """Weight of the score noise in the estimate of a group (theory.md, eq. 125)."""
+    """Weight of the score noise in the estimate of a group (theory.md, eq. 124)."""
     r, g = exact(rewarded), exact(group_size)
     return (r * exact(plus) ** 2 + (g - r) * exact(minus) ** 2) / g**2
 
@@ -47,7 +47,7 @@ def simulated_noise(rewarded: Any, group_size: Any, plus: Any, minus: Any) -> Ex
 def finite_step_moments(
     signals: Numbers, squares: Numbers, noises: Numbers, gram: Sequence[Numbers], kappa: Any, prompts_per_step: Any
 ) -> tuple[Expr, Expr]:
-    """Squared length of the expected step, and variance of a step, over M prompts (theory.md, eq. 126).
+    """Squared length of the expected step, and variance of a step, over M prompts (theory.md, eq. 125).
 
     >>> finite_step_moments([1, 1], [2, 2], [1, 1], [[1, 0], [0, 1]], 3, 1)
     (1/2, 9/2)
@@ -66,7 +66,7 @@ def _pairs(a: Numbers, b: Numbers) -> list[tuple[Any, Any]]:
 
 
 def expected_contrast(plus: Numbers, minus: Numbers, p: Any) -> Expr:
-    """``E[A+(K + 1) - A-(K)]`` with K passes among G - 1 rollouts: what grad p is multiplied by (theory.md, eq. 127).
+    """``E[A+(K + 1) - A-(K)]`` with K passes among G - 1 rollouts: what grad p is multiplied by (theory.md, eq. 126).
 
     >>> expected_contrast([1, 1, 1], [-1, -1, -1], sp.Rational(1, 3))
     2
@@ -76,13 +76,13 @@ def expected_contrast(plus: Numbers, minus: Numbers, p: Any) -> Expr:
 
 
 def bernoulli_divergence(rate: Any, start: Any) -> Expr:
-    """``KL(Bernoulli(p) || Bernoulli(p0))`` (theory.md, eq. 128)."""
+    """``KL(Bernoulli(p) || Bernoulli(p0))`` (theory.md, eq. 127)."""
     p, p0 = exact(rate), exact(start)
     return p * sp.log(p / p0) + (1 - p) * sp.log((1 - p) / (1 - p0))
 
 
 def normed_adam(gradients: Sequence[Numbers], rate: Any, first: Any, second: Any) -> list[Expr]:
-    """Last step of Adam with one second moment, after these gradients (theory.md, eq. 128).
+    """Last step of Adam with one second moment, after these gradients (theory.md, eq. 127).
 
     >>> normed_adam([[3, 4]], 1, sp.Rational(9, 10), sp.Rational(999, 1000))
     [3/5, 4/5]
@@ -99,7 +99,7 @@ def normed_adam(gradients: Sequence[Numbers], rate: Any, first: Any, second: Any
 
 
 def turned_share(starts: Numbers, rates: Numbers, group_size: int) -> Expr:
-    """Chance that a group is all-fail at the start and one of now all-pass (theory.md, eq. 129).
+    """Chance that a group is all-fail at the start and one of now all-pass (theory.md, eq. 128).
 
     >>> turned_share([0, 1], [1, 1], 4)
     1/2
@@ -109,7 +109,7 @@ def turned_share(starts: Numbers, rates: Numbers, group_size: int) -> Expr:
 
 
 def shuffled_contrast(plus: Numbers, minus: Numbers, rates: Numbers, row: int = 0) -> Expr:
-    """What grad p of one prompt is multiplied by when rewards are shuffled over the batch (theory.md, eq. 130).
+    """What grad p of one prompt is multiplied by when rewards are shuffled over the batch (theory.md, eq. 129).
 
     >>> shuffled_contrast([1, 1, 1], [-1, -1, -1], [sp.Rational(1, 2), sp.Rational(1, 3)])
     1/2
@@ -138,7 +138,7 @@ def shuffled_contrast(plus: Numbers, minus: Numbers, rates: Numbers, row: int = 
 
 
 def seed_limits(values: Numbers, quantile: Any) -> tuple[Expr, Expr]:
-    """Limits of a mean over seeds (theory.md, eq. 131).
+    """Limits of a mean over seeds (theory.md, eq. 130).
 
     >>> seed_limits([1, 2, 3], sp.sqrt(3))
     (1, 3)
