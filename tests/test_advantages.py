@@ -716,3 +716,15 @@ def test_every_group_of_three_levels_against_loops() -> None:
         mean = sum(group) / 4
         std = (sum((r - mean) ** 2 for r in group) / 4) ** 0.5
         assert got == pytest.approx([(r - mean) / std if std else 0.0 for r in group], rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "how", [{"estimator": "gdpo"}, {"trainer": "trl", "multi_objective_aggregation": "normalize_then_sum"}]
+)
+def test_functions_that_cancel_leave_a_dead_group(how: dict[str, Any]) -> None:
+    """Two functions that contradict each other add up to no advantage (theory.md, eq. 109); with weights 2 and 1 not."""
+    rewards = [[[1, 0], [0, 1]], [[1, 1], [0, 0]]]
+    found = gp.advantages(rewards, **how)
+    assert found.kinds.tolist() == ["dead", "mixed"]
+    assert np.all(found.values[0] == 0.0)
+    assert gp.advantages(rewards, weights=[2.0, 1.0], **how).kinds.tolist() == ["mixed", "mixed"]

@@ -670,3 +670,21 @@ def test_a_real_run_before_and_after(real_data: Path) -> None:
     assert found.turnover is not None
     assert found.turnover.gained.low > 0.04
     assert found.turnover.lost.low < 0.0
+
+
+@pytest.mark.parametrize("correlation", [-0.4, 0.0, 0.6])
+@pytest.mark.parametrize("start", [0.0, 1.0, 3.0])
+def test_a_crossing_either_way_is_said_as_seldom_as_bounded(correlation: float, start: float) -> None:
+    """Normal differences at k = 1 and two deciding k, none below 0 in truth; 40,000 draws, 4 standard errors."""
+    rng = np.random.default_rng(41)
+    covariance = np.full((3, 3), correlation) + (1.0 - correlation) * np.eye(3)
+    z = rng.multivariate_normal([start, 0.0, 0.0], covariance, 40_000)
+    signs = np.sign(z) * (np.abs(z) > 1.959964)
+    crossed = ((signs[:, 0] * signs[:, 1] < 0) | (signs[:, 0] * signs[:, 2] < 0)).mean()
+    fell = (signs[:, 0] > 0) & ((signs[:, 1] < 0) | (signs[:, 2] < 0))
+    bound = float(eq.wrong_verdict_bound(sp.Rational(19, 20), 2))
+    either = float(eq.wrong_verdict_bound(sp.Rational(19, 20), 2, either_way=True))
+    assert fell.mean() <= bound + 4 * np.sqrt(bound / 40_000)
+    assert crossed <= either + 4 * np.sqrt(either / 40_000)
+    if start == 3.0 and correlation <= 0.0:
+        assert fell.mean() > 0.5 * bound  # the bound is not idle

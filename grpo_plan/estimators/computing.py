@@ -123,6 +123,8 @@ def advantages(
     passed = passes(combined, tolerance, pass_threshold)
     apart = _told_apart(given, dead, tolerance, pass_threshold)
     values = _values(chosen, checked, weighed, long, combined, passed, pass_threshold is not None)
+    if several:  # functions that tell rollouts apart may cancel (theory.md, eq. 109)
+        dead |= ~(np.abs(np.nan_to_num(values)) > SMALLEST_ADVANTAGE).any(axis=1)
     return Advantages(
         values=_locked(values),
         rewards=_locked(given),
