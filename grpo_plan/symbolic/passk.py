@@ -48,12 +48,12 @@ def meeting_k(k: Any, value: Any, next_k: Any, next_value: Any) -> Expr:
 
 
 def wrong_verdict_bound(level: Any, ends: int) -> Expr:
-    """Largest chance that a crossing is said where there is none, with so many deciding k (theory.md, eq. 134).
+    """Largest chance that a crossing is said where there is none, with ``ends`` k beside 1 (theory.md, eq. 134).
 
     >>> wrong_verdict_bound(sp.Rational(19, 20), 2)
-    1/20
+    3/40
     """
-    return ends * (1 - exact(level)) / 2
+    return (1 + ends) * (1 - exact(level)) / 2
 
 
 def turnover(rates: Pair, k: Any) -> tuple[Expr, Expr, Expr]:
