@@ -337,7 +337,11 @@ def test_a_false_crossing_has_the_chance_of_three_ends(at_one: int) -> None:
     said = (signs[:, 0] * signs[:, 1] < 0) | (signs[:, 0] * signs[:, 2] < 0)
     wrong = [*(signs[:, i] == -1 for i in range(3)), *([signs[:, 0] == 1] if at_one == 0 else [])]
     found = linprog(
-        -said.astype(float), A_ub=np.array(wrong, dtype=float), b_ub=[0.025] * len(wrong), A_eq=np.ones((1, 27)), b_eq=[1]
+        -said.astype(float),
+        A_ub=np.array(wrong, dtype=float),
+        b_ub=[0.025] * len(wrong),
+        A_eq=np.ones((1, 27)),
+        b_eq=[1],
     )
     bound = float(eq.wrong_verdict_bound(sp.Rational(19, 20), 2))
     assert -found.fun == pytest.approx(bound if at_one else 0.05, abs=1e-9)

@@ -145,9 +145,10 @@ def _cancelled(gone: Flags) -> tuple[str, ...]:
     n = int(gone.sum())
     if not n:
         return ()
+    who, where = ("group is", "it") if n == 1 else ("groups are", "them")
     return (
-        f"{n} group{' is' if n == 1 else 's are'} dead though a reward function differs in {'it' if n == 1 else 'them'}: "
-        "the weighted standardised rewards of the functions cancel.",
+        f"{n} {who} dead though a reward function differs in {where}: the weighted standardised rewards of the "
+        "functions cancel.",
     )
 
 

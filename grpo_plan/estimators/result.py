@@ -40,7 +40,8 @@ class Advantages:
         rewards: Reward of each rollout as given, all reward functions together, shape (N, G); NaN for failed scoring.
         present: Which rollouts there are, shape (N, G); False pads a shorter group.
         kinds: Kind of each group, shape (N,): mixed, all_pass, all_fail, dead (equal rewards, but whether they pass is
-            not known or they lie between; or rewards of several functions that cancel), unscored (fewer than two scored rollouts).
+            not known or they lie between; or rewards of several functions that cancel), unscored (fewer than two scored
+            rollouts).
         estimator: Name of the estimator, or of the trainer's family of it; None where only a convention was given.
         trainer: Trainer and version that the convention is of, or None.
         convention: Every choice that was made.
@@ -168,4 +169,5 @@ def cancelled(values: Floats, combined: Floats, dead: Flags) -> Flags:
     scored = ~np.isnan(combined)
     with np.errstate(invalid="ignore"):
         none: Flags = spreads(np.where(scored, values, np.nan)) <= SMALLEST_ADVANTAGE
-    return none & ~dead & (scored.sum(axis=1) > 1) & ~(np.isnan(values) & scored).any(axis=1)
+    found: Flags = none & ~dead & (scored.sum(axis=1) > 1) & ~(np.isnan(values) & scored).any(axis=1)
+    return found
