@@ -46,6 +46,11 @@ def capped(most: float) -> Law:
     return lambda rng, size: most * rng.beta(0.4, 1.0, size)
 
 
+def logit_normal(mean: float, spread: float) -> Law:
+    """Pass rates with normal logits: the local exponent grows with k without end, so there is no power law."""
+    return lambda rng, size: 1.0 / (1.0 + np.exp(-rng.normal(mean, spread, size)))
+
+
 def moved(lost: float, factor: float) -> Pair:
     """Pass rates whose odds rise by a factor, but for a share of the hard prompts, which are lost."""
 
@@ -70,6 +75,8 @@ LAWS: dict[str, tuple[Law, float | None]] = {  # with the true exponent; None wh
     ".6 x beta(.4,1)": (capped(0.6), 0.4),
     ".9 x beta(.4,1)": (capped(0.9), 0.4),
     ".3 at .001, beta(2,2)": (lambda rng, size: np.where(rng.random(size) < 0.3, 1e-3, rng.beta(2.0, 2.0, size)), None),
+    "logit-normal(-1,2)": (logit_normal(-1.0, 2.0), None),
+    "logit-normal(-3,1.5)": (logit_normal(-3.0, 1.5), None),
 }
 PAIRS: dict[
     str, tuple[Pair, set[str]]

@@ -173,6 +173,41 @@ def test_equal_sums_of_two_functions_are_dead_only_in_the_sum() -> None:
     assert found.live.tolist() == [[True, True], [False, False]]
 
 
+CANCELLING = [
+    [[1, 0], [0, 1]],
+    [[1, 0], [0, 1], [0, 1]],  # standardised, these sum to 2e-16 and not to 0
+    [[0.3, 0], [0.1, 7], [0.1, 7]],
+    [[1000.3, 5.1], [1000.1, 5.2]],
+]
+
+
+@pytest.mark.parametrize("group", CANCELLING)
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_cancels_has_no_advantage_and_is_dead(group: list[list[float]], alone: bool) -> None:
+    """Mutants: rounding left in the sum; kinds by the functions alone."""
+    other = [[1, 1], *[[0, 0]] * (len(group) - 1)]
+    found = gp.advantages([group] if alone else [group, other], "gdpo")
+    assert found.values[0].tolist() == [0.0] * len(group)
+    assert not found.live[0].any()
+    assert (found.kinds[0] == "mixed", found.counts["mixed"]) == (False, 0 if alone else 1)
+    assert "cancel" in " ".join(found.notes)
+    uneven = gp.advantages([group] if alone else [group, other], "gdpo", weights=[2, 1])
+    assert (uneven.kinds[0], bool(uneven.live[0].all())) == ("mixed", True)
+    assert "cancel" not in " ".join(uneven.notes)
+
+
+def test_what_cancels_under_a_trainer_and_a_convention() -> None:
+    by_trainer = gp.advantages([[[1, 0], [0, 1]], [[1, 1], [0, 0]]], "gdpo", trainer="trl")
+    assert by_trainer.kinds.tolist() == ["dead", "mixed"]  # with a sum of 2 in the batch nobody knows what passes
+    assert by_trainer.done_with_dead.endswith(": 0")
+    found = gp.advantages([[[1, 0], [0, 1], [0, 1]]], convention=by_trainer.convention)
+    assert (found.kinds.tolist(), found.values.tolist()) == (["all_pass"], [[0.0, 0.0, 0.0]])
+    small = gp.advantages([[[0.3, 0], [0.1, 7]]], "gdpo", trainer="trl")  # its eps tells the two spreads apart
+    assert (small.kinds.tolist(), bool(small.live.all())) == (["mixed"], True)
+    parts = gp.advantages([[[1, 0], [0, 1], [None, None]]], "gdpo")
+    assert (parts.kinds.tolist(), parts.values.tolist()) == (["all_pass"], [[0.0, 0.0, 0.0]])
+
+
 def test_a_function_without_a_reward_counts_nothing_and_one_rollout_without_any_fails() -> None:
     found = gp.advantages([[[1, None], [None, 1], [None, None], [0, 0]]], "dr_grpo")
     assert found.rewards[0].tolist()[:2] == [1.0, 1.0]

@@ -12,6 +12,7 @@ from grpo_plan.estimators.conventions import Convention, Scaling
 from grpo_plan.estimators.rewards import Floats, GroupRewards, spreads
 
 Flags = NDArray[np.bool_]
+ROUNDING = 1e-9  # of its terms: a smaller sum of standardised rewards is 0, as rewards near 1,000 leave 1e-12
 GROUP_BASELINES = ("group_mean", "leave_one_out", "length_weighted_mean", "top_two", "top_two_keep")
 GROUP_SCALES = ("group", "leave_one_out", "group_mean")  # those that a failed rollout of the group touches
 
@@ -43,12 +44,14 @@ def convention_values(convention: Convention, rewards: GroupRewards, weights: Fl
     if convention.combine == "sum":
         values = scaled(convention, whole)
     else:
-        values = np.zeros_like(whole.rewards)
+        values, size = np.zeros_like(whole.rewards), np.zeros_like(whole.rewards)
         for r, weight in enumerate(weights):
             one = GroupRewards(by_function=rewards.by_function[:, :, r : r + 1], present=rewards.present)
             part = prepared(convention, one, np.ones(1), lengths, kept=whole.kept)
             term = weight * scaled(convention, part)
             values = values + (np.nan_to_num(term) if convention.partial == "ignored" else term)
+            size = size + np.abs(np.nan_to_num(term))
+        values = np.where(np.abs(values) <= ROUNDING * size, 0.0, values)  # what cancels is exactly 0
         values[np.isnan(whole.rewards)] = np.nan
         values[whole.failed & (convention.failed == "as_zero")] = 0.0
     if convention.clip is not None and convention.clip_of == "advantage":

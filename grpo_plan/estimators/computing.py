@@ -15,7 +15,7 @@ from grpo_plan.estimators.conventions import Convention
 from grpo_plan.estimators.preset import release
 from grpo_plan.estimators.presets import Preset, find_preset, presets
 from grpo_plan.estimators.registry import get_estimator, parse_estimator
-from grpo_plan.estimators.result import SMALLEST_ADVANTAGE, Advantages
+from grpo_plan.estimators.result import SMALLEST_ADVANTAGE, Advantages, cancelled
 from grpo_plan.estimators.rewards import (
     LARGEST_REWARD,
     Flags,
@@ -123,19 +123,32 @@ def advantages(
     passed = passes(combined, tolerance, pass_threshold)
     apart = _told_apart(given, dead, tolerance, pass_threshold)
     values = _values(chosen, checked, weighed, long, combined, passed, pass_threshold is not None)
-    if several:  # functions that tell rollouts apart may cancel (theory.md, eq. 109)
-        dead |= ~(np.abs(np.nan_to_num(values)) > SMALLEST_ADVANTAGE).any(axis=1)
+    gone = cancelled(values, combined, dead) if several and by.filter_tolerance is None else np.zeros_like(dead)
     return Advantages(
         values=_locked(values),
         rewards=_locked(given),
         present=_locked(checked.present),
-        kinds=_locked(group_kinds(combined, dead, passed)),
+        kinds=_locked(group_kinds(combined, dead | gone, passed)),
         estimator=chosen.estimator,
         trainer=chosen.trainer,
         convention=by,
         description=chosen.description,
         tolerance=tolerance,
-        notes=(*chosen.notes, *notes, *apart, *_dead_but_live(chosen, given, values, dead), *_padding(checked)),
+        notes=(
+            *chosen.notes, *notes, *apart, *_dead_but_live(chosen, given, values, dead), *_cancelled(gone),
+            *_padding(checked),
+        ),
+    )  # fmt: skip
+
+
+def _cancelled(gone: Flags) -> tuple[str, ...]:
+    n = int(gone.sum())
+    if not n:
+        return ()
+    who, where = ("group is", "it") if n == 1 else ("groups are", "them")
+    return (
+        f"{n} {who} dead though a reward function differs in {where}: the weighted standardised rewards of the "
+        "functions cancel.",
     )
 
 

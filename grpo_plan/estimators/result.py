@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.estimators.conventions import Convention
-from grpo_plan.estimators.rewards import ALL_FAIL, ALL_PASS, DEAD, KINDS, MIXED, UNSCORED, Flags, Floats
+from grpo_plan.estimators.rewards import ALL_FAIL, ALL_PASS, DEAD, KINDS, MIXED, UNSCORED, Flags, Floats, spreads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +40,8 @@ class Advantages:
         rewards: Reward of each rollout as given, all reward functions together, shape (N, G); NaN for failed scoring.
         present: Which rollouts there are, shape (N, G); False pads a shorter group.
         kinds: Kind of each group, shape (N,): mixed, all_pass, all_fail, dead (equal rewards, but whether they pass is
-            not known or they lie between), unscored (fewer than two scored rollouts).
+            not known or they lie between; or rewards of several functions that cancel), unscored (fewer than two scored
+            rollouts).
         estimator: Name of the estimator, or of the trainer's family of it; None where only a convention was given.
         trainer: Trainer and version that the convention is of, or None.
         convention: Every choice that was made.
@@ -155,3 +156,18 @@ def _range_words(values: Floats) -> str:
     low, high = (float(f"{v:.4g}") for v in (known.min(), known.max()))
     text = f"{low:g}" if low == high else f"{low:g} to {high:g}"
     return text + (", some NaN" if known.size < values.size else "")
+
+
+def cancelled(values: Floats, combined: Floats, dead: Flags) -> Flags:
+    """Groups without an advantage though a reward function differs in them, shape (N,) (theory.md, eq. 109).
+
+    Args:
+        values: Advantages, shape (N, G).
+        combined: Rewards, NaN for failed scoring, shape (N, G).
+        dead: Groups in which no reward function differs, shape (N,).
+    """
+    scored = ~np.isnan(combined)
+    with np.errstate(invalid="ignore"):
+        none: Flags = spreads(np.where(scored, values, np.nan)) <= SMALLEST_ADVANTAGE
+    found: Flags = none & ~dead & (scored.sum(axis=1) > 1) & ~(np.isnan(values) & scored).any(axis=1)
+    return found

@@ -195,7 +195,7 @@ def group_kinds(combined: Floats, dead: Flags, passed: Flags | None) -> NDArray[
 
     Args:
         combined: Rewards, NaN for failed scoring, shape (N, G).
-        dead: Which groups have equal rewards, shape (N,).
+        dead: Which groups have equal rewards, or rewards of several functions that cancel, shape (N,).
         passed: Which rollouts pass, shape (N, G), or None.
     """
     scored = ~np.isnan(combined)

@@ -47,15 +47,13 @@ def meeting_k(k: Any, value: Any, next_k: Any, next_value: Any) -> Expr:
     return start * (end / start) ** (first / (first - last))
 
 
-def wrong_verdict_bound(level: Any, ends: int, *, either_way: bool = False) -> Expr:
-    """Largest chance that a crossing is said where there is none, with so many deciding k (theory.md, eq. 134).
+def wrong_verdict_bound(level: Any, ends: int) -> Expr:
+    """Largest chance that a crossing is said where there is none, with ``ends`` k beside 1 (theory.md, eq. 134).
 
-    One way ("rose, then fell") or either way.
-
-    >>> wrong_verdict_bound(sp.Rational(19, 20), 2), wrong_verdict_bound(sp.Rational(19, 20), 2, either_way=True)
-    (1/20, 3/40)
+    >>> wrong_verdict_bound(sp.Rational(19, 20), 2)
+    3/40
     """
-    return (ends + either_way) * (1 - exact(level)) / 2
+    return (1 + ends) * (1 - exact(level)) / 2
 
 
 def turnover(rates: Pair, k: Any) -> tuple[Expr, Expr, Expr]:
