@@ -290,7 +290,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "word reward": (GOOD + lines({"id": "c", "reward": "maybe"}), "t:5: reward is maybe, which is neither a number nor"),
     "word reward csv": (b"id,reward\na,1\na,maybe\n", "t, row 2: reward is maybe, which is neither"),
     "object reward": (lines({"id": "a", "reward": {"x": 1}}), "t:1: reward is {'x': 1}, which is neither"),
-    "only missing": (lines({"id": "a", "reward": None}, {"id": "a", "reward": float("nan")}), "missing_reward: 2"),
+    "only missing": (lines({"id": "a", "reward": None}, {"id": "a", "reward": float("nan")}), "missing reward: 2"),
     "k over n": (lines({"id": "a", "n": 8, "k": 3}, {"id": "b", "n": 8, "k": 9}), "t:2: k = 9 exceeds n = 8"),
     "negative k": (lines({"id": "a", "n": 8, "k": -1}), "t:1: k must be a whole number of at least 0; got -1"),
     "fractional k": (lines({"id": "a", "n": 8, "k": 2.5}), "t:1: k must be a whole number of at least 0; got 2.5"),

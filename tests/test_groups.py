@@ -427,7 +427,7 @@ def test_a_fidelity_out_of_reach_says_what_is_reached() -> None:
             r"got 35 at index 1 \(1 of 2 values\)\. Percentages\? Divide by 100\.",
         ),
         (lambda: groups.dead_probability(math.nan, 4), r"pass_rate must lie in \[0, 1\]; got nan"),
-        (lambda: groups.pass_at("many", 4), r"pass_rate must be numbers; got 'many'\."),
+        (lambda: groups.pass_at("many", 4), r"pass_rate must be numbers; got text: 'many'\."),
         (lambda: groups.all_pass_probability(0.5, 0), r"group_size must be a whole number .*; got 0\."),
         (lambda: groups.all_fail_probability(0.5, 2.5), r"group_size must be a whole number .*; got 2\.5\."),
         (lambda: groups.expected_group_std(0.5, math.inf), r"group_size must be a whole number .*; got inf"),

@@ -69,7 +69,7 @@ def advantages(
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
-    """Print the advantages that an estimator gives to the rollouts of groups.
+    """Print what an estimator gives to the rollouts of groups.
 
     It says what becomes of dead groups and of failed scoring, and what division by a spread does to small gaps.
 
