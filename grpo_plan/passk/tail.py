@@ -42,7 +42,8 @@ class TailStatus(Enum):
     )
     LEVELS_OFF = (
         "The unsolved share seems to level off near the floor: the counts agree better with a Beta and some prompts "
-        "that pass never, or far more rarely than the others, than with a Beta alone. There is no exponent."
+        "that pass never, or far more rarely than the others, than with a Beta alone. Rates with a "
+        "ceiling can look the same. No exponent is given."
     )
     NO_POWER_LAW = (
         "No Beta, with or without prompts that never pass, fits the counts: no exponent of the far tail is given. The "
