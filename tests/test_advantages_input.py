@@ -13,6 +13,8 @@ import pytest
 import grpo_plan as gp
 from grpo_plan._binomial import choose_ratio
 from grpo_plan._validate import as_float_array, as_group_size, plain_number
+from grpo_plan.cli.advantages_input import typed_groups
+from grpo_plan.errors import DomainError
 from grpo_plan.estimators import ESTIMATORS, get_estimator, parse_estimator
 from grpo_plan.planning.signal import as_kappa_range
 
@@ -255,3 +257,9 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(gp.advantages(rewards, "passk:3").values, whole)
     alone = np.concatenate([gp.advantages(row[None], "passk:3").values for row in rewards])
     assert np.allclose(whole, alone, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("typed", ["1_0,1", "٢,1", "0x1,0", "1;0"])
+def test_typed_rewards_are_plain_numbers(typed: str) -> None:
+    with pytest.raises(DomainError, match="must be numbers with commas"):
+        typed_groups([typed])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from grpo_plan._validate import plain_number
 from grpo_plan.errors import DomainError, one_line, sentences
 
 FAILED = ("none", "nan", "null", "failed")
@@ -57,7 +58,7 @@ def typed_groups(texts: Sequence[str], name: str = "--rewards") -> list[list[flo
         for word in text.split(","):
             plain = word.strip().lower()
             try:
-                group.append(float("nan") if plain in FAILED else float(plain))
+                group.append(float("nan") if plain in FAILED else plain_number(plain))
             except ValueError:
                 raise DomainError(
                     f"{name} must be numbers with commas between them, none for failed scoring, e.g. 1,0,0,none; "

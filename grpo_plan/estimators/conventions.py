@@ -183,7 +183,7 @@ class Convention:
         if self.whiten == "tokens" and self.whiten_centre:
             return "near 0: minus the token mean of the batch"
         if self.combine == "normalize_then_sum":
-            return "0 if every function's rewards are equal"
+            return "0 if every function's rewards are equal, or cancel"
         return "0"
 
     def words(self) -> str:
