@@ -91,7 +91,7 @@ class Rollouts:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Groups by kind: mixed, all_pass, all_fail, and unscored (fewer than two scored rollouts)."""
+        """Groups by kind: mixed, all_pass, all_fail, and unscored, fewer than two scored rollouts."""
         n, k = self.group_scored, self.group_passes
         two = n >= 2
         return {

@@ -86,7 +86,7 @@ def test_the_result_says_what_it_is() -> None:
     assert found.failed.tolist() == [0, 0, 1, 3, 1]
     assert found.live_share == pytest.approx(7 / 20)
     assert found.largest == pytest.approx(3**0.5)
-    assert found.done_with_dead == "all-pass: 0; all-fail: 0; unscored (fewer than two scored rollouts): 0"
+    assert found.done_with_dead == "all-pass: 0; all-fail: 0; unscored, fewer than two scored rollouts: 0"
     assert found.done_with_failed == "5 failed: left out of means and spreads, advantage 0"
     assert repr(found) == "<Advantages: grpo, groups: 2 mixed, 1 all_pass, 1 all_fail, 1 unscored>"
     assert not found.values.flags.writeable

@@ -20,7 +20,7 @@ KIND_WORDS = {
     ALL_PASS: "all-pass",
     ALL_FAIL: "all-fail",
     DEAD: "dead, pass or fail not known",
-    UNSCORED: "unscored (fewer than two scored rollouts)",
+    UNSCORED: "unscored, fewer than two scored rollouts",
 }
 FAILED_WORDS = {
     "left_out": "left out of means and spreads, advantage 0",
