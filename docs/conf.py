@@ -18,7 +18,7 @@ author = "The grpo-plan authors"
 copyright = "The grpo-plan authors, Apache-2.0"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx_copybutton", "mathml"]
+extensions = ["myst_parser", "sphinx_copybutton", "mathml", "pages"]
 root_doc = "index"
 exclude_patterns = ["site"]
 nitpicky = True
@@ -39,3 +39,13 @@ html_show_sphinx = False
 # Only the commands of a console block are copied, not what they print.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+
+default_role = "code"  # docstrings write `name`
+toc_object_entries_show_parents = "hide"
+python_maximum_signature_line_length = 90
+# Names in annotations that are of other libraries, whose pages would need a network to link to.
+nitpick_ignore_regex = [
+    ("py:.*", r"Axes|(os\.)?PathLike|pl\.DataFrame"),
+    ("py:.*", r"(np|numpy)\..*|NDArray|ArrayLike"),
+    ("py:.*", r"(collections\.abc\.)?(Callable|Iterable|Iterator|Mapping|Sequence|Collection)"),
+]
