@@ -156,10 +156,8 @@ def _prose(value: Any) -> list[str]:
     kind = "class" if isinstance(value, type) else "function"
     lines = GoogleDocstring(inspect.getdoc(value) or "", _CONFIG, what=kind).lines()
     out: list[str] = []
-    raising = False
-    for line in lines:
-        raising = line.startswith(":raises ") or (raising and line != "" and line[0] not in ":.")
-        out.append(f"   {line}" if raising and line[0] not in ": " else line)
+    for line in "\n".join(lines).split("\n"):
+        out.append(line)
         if isinstance(value, type) and (match := _ATTRIBUTE.match(line)):
             out.append("   :no-contents-entry:")
             out += [f"   :type: {kind}" for kind in [_type_of(value, match.group(1))] if kind]
