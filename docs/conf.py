@@ -18,7 +18,7 @@ author = "The grpo-plan authors"
 copyright = "The grpo-plan authors, Apache-2.0"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx_copybutton", "mathml", "pages"]
+extensions = ["myst_parser", "sphinx_copybutton", "mathml", "pages", "crosslinks"]
 root_doc = "index"
 exclude_patterns = ["site"]
 nitpicky = True
