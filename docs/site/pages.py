@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from api_groups import GROUPS
-from contents import existing
+from contents import SHORT, existing
 from docutils import nodes
 from reference import BEGIN, END, on_the_site
 from sphinx.addnodes import pending_xref
@@ -27,7 +27,8 @@ def _toctree(pages: list[str], caption: str = "") -> str:
 def complete(_app: Sphinx, docname: str, source: list[str]) -> None:
     """Complete the text of a page before it is read."""
     if docname == "index":
-        source[0] += "".join(_toctree(list(pages), heading) for heading, pages in existing().items())
+        for heading, pages in existing().items():
+            source[0] += _toctree([f"{SHORT[p]} <{p}>" if p in SHORT else p for p in pages], heading)
     elif docname == "api":
         source[0] += _toctree(list(PAGES))
     elif docname in PAGES:
