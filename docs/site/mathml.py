@@ -16,6 +16,17 @@ from sphinx.util import logging
 
 # What the pages use and docutils spells otherwise.
 SPELLED = {r"\dots": r"\ldots", r"\iff": r"\Longleftrightarrow", r"\Big": r"\Bigl", r"\big": r"\bigl"}
+_STARRED = re.compile(r"\\operatorname\*\{arg\\,(max|min)\}(_)")
+_BRACE = re.compile(r"<msub>(\s*)(<munder>.*?<mo>⏟</mo>\s*</munder>)(.*?)</msub>", re.DOTALL)  # its label goes below
+_BAR = '<mo stretchy="false">|</mo>'
+WRITTEN = {  # what docutils writes and browsers draw wrongly
+    _BAR: '<mo stretchy="false" lspace="0" rspace="0">|</mo>',  # |x|, not a | b
+    '<mo class="mathopen">‖</mo>': '<mo stretchy="false" lspace="0" rspace="0">‖</mo>',
+    "<mo>‖</mo>": '<mo stretchy="false" lspace="0" rspace="0">‖</mo>',
+    '<mo accent="true">_</mo>': '<mo stretchy="true">¯</mo>',
+    r"\_": "_",
+    r"\^{}": "^",
+}
 _COMMAND = re.compile("(" + "|".join(re.escape(name) for name in SPELLED) + ")(?![A-Za-z])")
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _ONE = rf"(?:{_GROUP}|\\[A-Za-z]+|[A-Za-z0-9])"
@@ -36,6 +47,7 @@ def braced(source: str) -> str:
     'd_G^{\\prime\\prime}(p) + q^{\\prime k} + A^{\\prime}_i'
     """
     source = _COMMAND.sub(lambda match: SPELLED[match.group(1)], source.strip())
+    source = _STARRED.sub(r"\\mathrm{arg}\\,\\\1\2", source)
     source = _PRIMES.sub(_primed, source)
     return _arguments(source)
 
@@ -67,7 +79,10 @@ def to_mathml(source: str, *, block: bool) -> str:
         after = "0" if match.group(2) else "0.17em"
         return f'<mo lspace="0.17em" rspace="{after}">{match.group(1)}</mo>'
 
-    return _FUNCTION.sub(spaced, str(tex2mathml(braced(source), as_block=block)))
+    text = str(tex2mathml(braced(source), as_block=block))
+    for old, new in WRITTEN.items():
+        text = text.replace(old, new)
+    return _FUNCTION.sub(spaced, _BRACE.sub(r"<munder>\1\2\3</munder>", text))
 
 
 def pieces(source: str) -> list[str]:
