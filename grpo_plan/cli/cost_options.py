@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +14,8 @@ from grpo_plan.cli.common import optional_whole
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
-    from grpo_plan.costs import Budget, Cost, CostModel
+    from grpo_plan.costs import Budget, CostModel
     from grpo_plan.pilot import Pilot
-    from grpo_plan.throughput import Throughput
 
 Number = str | None
 TIMED = (
@@ -202,34 +201,3 @@ def optional_number(text: str | None, name: str) -> float | None:
         return float(text.strip().replace(",", "").replace("_", ""))
     except ValueError:
         raise DomainError(f"{name} must be a number, e.g. 24 or 2e6; got {text!r}.") from None
-
-
-def cost_json(cost: Cost, *, of: str, low: Cost | None = None, high: Cost | None = None) -> dict[str, Any]:
-    """A cost for JSON: every amount (null where unknown, with the reason), and its ends where the dead fraction enters.
-
-    Args:
-        cost: The cost at the value of the dead fraction.
-        of: ``"step"`` or ``"run"``.
-        low: The same at its lower limit.
-        high: At its upper limit.
-    """
-    names = [f.name for f in fields(cost) if f.name != "missing"]
-
-    def amounts(one: Cost | None) -> dict[str, float | None] | None:
-        return None if one is None else {name: getattr(one, name) for name in names}
-
-    return {
-        "of": of,
-        **{name: getattr(cost, name) for name in names},
-        "missing": dict(cost.missing),
-        "at_dead_low": amounts(low),
-        "at_dead_high": amounts(high),
-    }
-
-
-def throughput_json(speed: Throughput) -> dict[str, Any]:
-    """The speed of a logged run for JSON."""
-    return {f.name: getattr(speed, f.name) for f in fields(speed)} | {
-        "dropped": dict(speed.dropped),
-        "notes": list(speed.notes),
-    }

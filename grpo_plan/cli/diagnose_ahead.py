@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from grpo_plan.cli.common import percent
-from grpo_plan.cli.diagnose_numbers import expected_cell, finite
+from grpo_plan.cli.diagnose_numbers import expected_cell
 from grpo_plan.cli.numbers import chance, few
 from grpo_plan.cli.page import Bullet, Grid, Heading, Paragraph, Part
+from grpo_plan.documents.diagnose import finite
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.difficulty import Difficulty, Undetermined, difficulty_of
 from grpo_plan.runs.expectation import Expected
