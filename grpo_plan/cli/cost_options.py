@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,12 +34,14 @@ class CostRequest:
         values: Attributes of the cost model that were given.
         calibrate: Log to take speed from, if named.
         gpus_used: Whether the number of GPUs is used elsewhere, by a trainer's rules.
+        assumed: Whether nothing given sizes a step, so that its prompts are those of an example.
     """
 
     budget: Budget
     values: dict[str, Any]
     calibrate: str | None
     gpus_used: bool = False
+    assumed: bool = False
 
     def build(self, pilot: Pilot) -> tuple[Budget, CostModel, tuple[str, ...]]:
         """Budget, cost model, and notes on what they rest on; lengths not given are taken from the pilot."""
@@ -166,20 +168,23 @@ def _cost_options(
     return CostRequest(budget=budget, values=values, calibrate=calibrate)
 
 
-def takes_costs(command: Callable[..., None]) -> Callable[..., None]:
+def takes_costs(command: Callable[..., None], *, example_prompts: int | None = None) -> Callable[..., None]:
     """Give a command the options of budgets and costs; it receives them as the keyword argument ``costs``.
 
     The command's own signature names ``costs: CostRequest``, which is replaced by --budget-rollouts, --budget-tokens,
     --budget-gpu-hours, --budget-usd, --steps, --prompts-per-step, --rollouts-per-step, --prompt-cost and the rest.
-    Compose as ``app.command()(reads_pilot(takes_costs(plan)))``.
+    Compose as ``app.command()(reads_pilot(takes_costs(plan)))``. With ``example_prompts``, a step whose size
+    nothing given tells has so many prompts, and ``costs.assumed`` says so.
     """
     shared = inspect.signature(_cost_options, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True).parameters.values()
 
     @wraps(command)
     def run(*arguments: Any, **values: Any) -> None:
-        costs = _cost_options(**{name: values.pop(name) for name in shared})
-        command(*arguments, costs=costs, **values)
+        given = {name: values.pop(name) for name in shared}
+        assumed = example_prompts is not None and not _sizes_a_step(given)
+        costs = _cost_options(**given | ({"prompts_per_step": str(example_prompts)} if assumed else {}))
+        command(*arguments, costs=replace(costs, assumed=assumed), **values)
 
     parameters = [p for q in own for p in (shared.values() if q.name == "costs" else [q])]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -187,6 +192,18 @@ def takes_costs(command: Callable[..., None]) -> Callable[..., None]:
     )
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def cost_option_names() -> tuple[str, ...]:
+    """Names of the options of budgets and costs."""
+    return tuple(inspect.signature(_cost_options).parameters)
+
+
+def _sizes_a_step(given: dict[str, Any]) -> bool:
+    if given["prompts_per_step"] is not None or given["rollouts_per_step"] is not None:
+        return True
+    totals = [name for name in given if name.startswith("budget_") and given[name] is not None]
+    return bool(totals) and given["steps"] is not None
 
 
 def optional_number(text: str | None, name: str) -> float | None:

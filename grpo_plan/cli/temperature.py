@@ -88,7 +88,7 @@ def temperature(
         else:
             print_counts(compared)
         return
-    requests = {t: replace(request, sources=[path]) for t, path in _by_temperature(files or [], "--pilot", "FILE")}
+    requests = {t: replace(request, sources=[path]) for t, path in by_temperature(files or [], "--pilot", "FILE")}
     target = None
     if output is not None:
         from grpo_plan.cli.plot import picture_target
@@ -117,7 +117,7 @@ def temperature(
         tell(f"{output} written.")
 
 
-def _by_temperature(items: list[str], option: str, what: str) -> list[tuple[float, str]]:
+def by_temperature(items: list[str], option: str, what: str) -> list[tuple[float, str]]:
     """``T=...`` items in order; each temperature once."""
     found: dict[float, str] = {}
     for item in items:
@@ -136,7 +136,7 @@ def _by_temperature(items: list[str], option: str, what: str) -> list[tuple[floa
 
 def _counts(items: list[str]) -> dict[float, tuple[int, int]]:
     counts = {}
-    for value, text in _by_temperature(items, "--dead-counts", "DEAD/GROUPS"):
+    for value, text in by_temperature(items, "--dead-counts", "DEAD/GROUPS"):
         dead, slash, groups = text.partition("/")
         if not slash:
             raise DomainError(f"--dead-counts must be T=DEAD/GROUPS, e.g. 0.7=18/60; got {value:g}={text}.")

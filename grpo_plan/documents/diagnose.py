@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from grpo_plan.quantities import DEFINITIONS, Quantity
 from grpo_plan.runs.diagnosis import Diagnosis
+from grpo_plan.runs.difficulty import Difficulty, Undetermined
 from grpo_plan.runs.expectation import Expected
 from grpo_plan.runs.finding import Finding, Remedy, Waste
 from grpo_plan.runs.shares import GroupShares, Part, group_shares
@@ -149,3 +151,38 @@ def _expected(expected: Expected | None) -> dict[str, Any] | None:
 def finite(value: float | None) -> float | None:
     """A number for JSON: null where it is not finite."""
     return None if value is None or not math.isfinite(value) else value
+
+
+def what_if_json(
+    found: Difficulty | Undetermined | None, sizes: Sequence[int], present: int | None = None
+) -> dict[str, Any] | None:
+    """As JSON; the group size of the run stands among those asked for."""
+    if found is None:
+        return None
+    if isinstance(found, Undetermined):
+        return {"reason": found.reason, "source": None, "rests_on": None, "rows": []}
+    return {
+        "reason": None,
+        "source": found.source,
+        "rests_on": found.rests_on,
+        "rows": [
+            {
+                "group_size": g,
+                **{
+                    name: {"value": s.value, "low": s.low, "high": s.high, "level": s.level}
+                    for name, s in (("dead", at.dead), ("all_pass", at.all_pass), ("all_fail", at.all_fail))
+                },
+                "says": at.says,
+            }
+            for g, at in ((g, found.at(g)) for g in with_present(sizes, present))
+        ],
+    }
+
+
+def with_present(sizes: Sequence[int], present: int | None) -> list[int]:
+    """Group sizes asked for and that of the run, to compare with.
+
+    >>> with_present([4, 16], 8), with_present([4], None)
+    ([4, 8, 16], [4])
+    """
+    return sorted({*sizes, *([] if present is None else [present])})
