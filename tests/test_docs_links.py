@@ -11,11 +11,15 @@ import pytest
 from tests.conftest import ROOT
 
 PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")))
-OUTSIDE = {
-    line.split()[0]: line.split(maxsplit=1)[1:]
-    for line in (ROOT / "docs/site/links.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-}
+ADDRESS = re.compile(r"^(https?://\S+)\s*(.*)$", re.MULTILINE)
+LIST = re.split(r"^\[(.+)\]$", (ROOT / "docs/site/links.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)
+# Address -> what it is; a section of the list counts where its page is there.
+OUTSIDE = dict(
+    pair
+    for page, part in zip(("README.md", *LIST[1::2]), LIST[::2], strict=True)
+    if (ROOT / page).exists()
+    for pair in ADDRESS.findall(part)
+)
 INLINE = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 DEFINED = re.compile(r"^ {0,3}\[([^\]]+)\]:\s*<?(\S+?)>?(?:\s|$)", re.MULTILINE)
 REFERRED = re.compile(r"(?<!\\)\[([^\[\]]+)\]\[([^\[\]]*)\]")

@@ -5,6 +5,8 @@ The site is built here where Sphinx is installed, or taken from the folder that 
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import os
 import re
 import subprocess
@@ -78,6 +80,12 @@ def pages(site: Path) -> Iterator[Path]:
 def from_outside(text: str) -> list[str]:
     """Addresses that a browser would fetch for a page."""
     return [address for address in Page(text).loads if re.match(r"(?:[a-z]+:)?//", address)]
+
+
+@pytest.mark.parametrize("name", ["mathml", "annotations"])
+def test_examples_in_the_modules_of_the_site(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs/site"))
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_no_page_loads_anything_from_outside(site: Path) -> None:

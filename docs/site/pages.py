@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,12 @@ def _toctree(pages: list[str], caption: str = "") -> str:
     return "\n".join(["", "```{toctree}", *options, "", *pages, "```", ""])
 
 
+_README = re.compile(r"\]\((?:\.\./)+README\.md(?:#[^)]*)?\)")
+
+
 def complete(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Complete the text of a page before it is read."""
+    """Complete the text of a page before it is read; the front page stands for README."""
+    source[0] = _README.sub(f"]({'../' * docname.count('/')}index.md)", source[0])
     if docname == "index":
         for heading, pages in existing().items():
             source[0] += _toctree([f"{SHORT[p]} <{p}>" if p in SHORT else p for p in pages], heading)
