@@ -37,6 +37,8 @@ html_static_path = ["site/static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # summaries are fetched, which browsers refuse for pages on disk
+pygments_dark_style = "github-dark"
 # Only the commands of a console block are copied, not what they print.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
