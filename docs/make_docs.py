@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -26,6 +27,7 @@ PAGES = (
     "docs/live.md",
     "docs/losses.md",
     "docs/examples.md",
+    "docs/faq.md",
     "docs/json.md",
     "docs/passk.md",
     "docs/design.md",
@@ -61,6 +63,9 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
         write_lengths(folder / "lengths.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
+    for name, write in runpy.run_path(str(ROOT / "docs" / "faq_inputs.py"))["INPUTS"].items():
+        if name in text:
+            write(folder / name)
 
     def rerun(match: re.Match[str]) -> str:
         commands = [line for line in match.group(1).splitlines() if line.startswith("$ ")]
