@@ -1,4 +1,4 @@
-"""Small simulated inputs of README and docs/faq.md, written beside its commands by make_docs.py; every one has a fixed seed."""
+"""Small simulated inputs of README and docs/faq.md, each with a fixed seed; make_docs.py writes them."""
 
 from __future__ import annotations
 
