@@ -204,7 +204,7 @@ def comparable(
     total = run_cost(preset["cost"], each, prompts, steps or 1)
     if total is None:
         return 0.0
-    groups = total["groups"] or 0.0
+    groups: float = total["groups"] or 0.0
     if choice["budget_rollouts"] is not None:
         return groups
     spent = next((total[u] for u in ("usd", "gpu_hours", "generated_tokens") if total[u] is not None), None)
