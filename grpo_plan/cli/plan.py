@@ -76,7 +76,6 @@ def plan(
     Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500 --trainer trl
     """
     from grpo_plan.cli.plan_json import plan_document
-    from grpo_plan.cli.plan_text import print_plan
     from grpo_plan.cli.plot import picture_target
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
@@ -119,6 +118,8 @@ def plan(
     if json or format is OutputFormat.JSON:
         write_json("plan", plan_document(chosen, block, recipe))
     else:
+        from grpo_plan.cli.plan_text import print_plan
+
         print_plan(chosen, block)
 
 

@@ -119,7 +119,7 @@ def plan_group_size(
     candidates = feasible.candidates
     sizes = [c.design.group_size for c in candidates]
     moments = group_moments(fit, sizes, advantage)
-    noisier = [1.0] * len(sizes) if measurement is None else _noise_over_probed(fit, sizes, advantage, kappas.middle)
+    noisier = [1.0] * len(sizes) if measurement is None else noise_over_probed(fit, sizes, advantage, kappas.middle)
     groups = np.array([comparable_groups(c, budget, cost) for c in candidates])
     table = progress(moments, groups, kappas.grid(), rho)
     if not table.any():
@@ -209,7 +209,7 @@ def _refuse_hopeless(fit: PassRateFit) -> None:
             )
 
 
-def _noise_over_probed(fit: PassRateFit, sizes: list[int], advantage: Estimator, kappa: float) -> list[float]:
+def noise_over_probed(fit: PassRateFit, sizes: list[int], advantage: Estimator, kappa: float) -> list[float]:
     """Noise to signal of an estimator over that of RLOO, whose gradients a probe measures (theory.md, eq. 25)."""
     probed = get_estimator("rloo")
     ratios = []
