@@ -1,0 +1,1 @@
+"""Reports: one page of a pilot, its plan and its run."""
