@@ -48,6 +48,7 @@ def contents(document: Row) -> dict[str, Any]:
     fit, plan = document["fit"], document["plan"]
     return {
         "doc": document,
+        "start_name": "the example" if plan is None else "the plan",
         "sections": SECTIONS,
         "missing": reasons(document),
         "tiles": tiles(document),

@@ -20,6 +20,7 @@ function startWhatIf(whatIf) {
   let choice = { ...start };
   let result = null;
   let section = "";
+  let drawAll = () => {};
 
   const sizes = () => whatIf.presets[choice.preset].group_sizes;
   const range = (field) => ({ prompts: whatIf.ranges.prompts_per_step, steps: whatIf.ranges.steps, budget: whatIf.ranges.budget_rollouts, kappa: whatIf.ranges.kappa, multiplier: whatIf.ranges.batch_multiplier, rounds: whatIf.ranges.max_rounds })[field];
@@ -138,10 +139,13 @@ function startWhatIf(whatIf) {
     result = recompute(whatIf, choice);
     const plan = recompute(whatIf, { ...start, kappa: choice.kappa });
     showOutcome(at("outcome").tBodies[0], result, plan, kappasOf(whatIf, choice));
-    at("told").textContent = isPlan() && result.feasible ? `The plan: ${sentenceOf(result, { feasible: false })}` : sentenceOf(result, plan);
+    at("told").textContent = isPlan() && result.feasible ? `${startName().replace("the", "The")}: ${sentenceOf(result, { feasible: false })}` : sentenceOf(result, plan);
     at("back").disabled = isPlan();
-    const drawn = drawSpread(at("spread"), spreadOf(result), isPlan() ? null : spreadOf(plan));
-    at("spread-picture").hidden = !drawn;
+    drawAll = () => {
+      at("spread-picture").hidden = false;
+      at("spread-picture").hidden = !drawSpread(at("spread"), spreadOf(result), isPlan() ? null : spreadOf(plan));
+    };
+    drawAll();
     at("command").firstChild.textContent = result.commands.plan;
     at("refill-command-box").hidden = result.commands.refill === null;
     at("refill-command").firstChild.textContent = result.commands.refill || "";
@@ -231,6 +235,7 @@ function startWhatIf(whatIf) {
     update();
     goTo(section);
   });
+  window.addEventListener("resize", () => drawAll());
   for (const link of document.querySelectorAll("nav a, a.skip")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();

@@ -99,8 +99,13 @@ function sentenceOf(result, plan) {
   }
   const mean = result.effective_batch.mixed_groups.mean;
   const gap = plan.feasible ? differenceWords(mean, plan.effective_batch.mixed_groups.mean, fewWords) : "";
-  const beside = gap === "" ? "" : gap === "same" ? " (as the plan)" : ` (${gap} beside the plan)`;
+  const beside = gap === "" ? "" : gap === "same" ? ` (as ${startName()})` : ` (${gap} beside ${startName()})`;
   return `${start}${deadWords}, ${fewWords(mean)} mixed groups a step${beside}.`;
+}
+
+/** What the choice stands beside: the plan, or an example where there is none. */
+function startName() {
+  return document.getElementById("what-if").dataset.start;
 }
 
 /** Fill the table. */
@@ -116,7 +121,7 @@ function showOutcome(body, result, plan, kappas) {
     const cells = [
       words(result),
       plan.feasible ? words(plan) : "not feasible",
-      number && plan.feasible ? differenceWords(number(result), number(plan), form) : "",
+      number && plan.feasible ? differenceWords(number(result), number(plan), form).replace("same", "") : "",
     ];
     row.append(head, ...cells.map((text) => Object.assign(document.createElement("td"), { textContent: text })));
     body.append(row);

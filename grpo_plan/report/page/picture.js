@@ -1,7 +1,7 @@
 // What moves in the pictures: the marks of a choice, the curve of its kappa, and the spread of mixed groups.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SPREAD = { left: 12, right: 448, top: 12, bottom: 138 };
+const SPREAD = { left: 8, top: 12, bottom: 138, height: 184, widest: 480, narrowest: 280 };
 
 function svgElement(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -68,13 +68,16 @@ function spreadOf(result) {
 /** The law of mixed groups, of the choice as steps filled, of the plan as a dashed line; heights to the same area. */
 function drawSpread(picture, mine, plan) {
   for (const old of picture.querySelectorAll(".drawn")) old.remove();
+  if (mine === null) return false;
   const laws = [mine, plan].filter((law) => law !== null);
-  if (mine === null || laws.length === 0) return false;
+  const width = Math.min(SPREAD.widest, Math.max(SPREAD.narrowest, picture.parentElement.clientWidth || SPREAD.widest));
+  picture.setAttribute("viewBox", `0 0 ${width} ${SPREAD.height}`);
+  const right = width - SPREAD.left;
   const all = laws.flat();
   const low = Math.min(...all.map((point) => point[0])) - 0.5;
   const high = Math.max(...all.map((point) => point[0])) + 0.5;
   const most = Math.max(...all.map((point) => point[1]));
-  const x = (value) => SPREAD.left + ((value - low) / (high - low)) * (SPREAD.right - SPREAD.left);
+  const x = (value) => SPREAD.left + ((value - low) / (high - low)) * (right - SPREAD.left);
   const y = (value) => SPREAD.bottom - (value / most) * (SPREAD.bottom - SPREAD.top);
   const outline = (law) => {
     const parts = [`M${x(law[0][0] - 0.5)} ${SPREAD.bottom}`];
@@ -83,16 +86,16 @@ function drawSpread(picture, mine, plan) {
   };
   picture.append(svgElement("path", { d: `${outline(mine)}Z`, class: "spread-mine drawn" }));
   if (plan !== null) picture.append(svgElement("path", { d: outline(plan), class: "spread-plan drawn" }));
-  picture.append(svgElement("path", { d: `M${SPREAD.left} ${SPREAD.bottom}H${SPREAD.right}`, class: "axis drawn" }));
+  picture.append(svgElement("path", { d: `M${SPREAD.left} ${SPREAD.bottom}H${right}`, class: "axis drawn" }));
   let last = -Infinity;
   for (const tick of roundTicks(low, high, 6)) {
     const words = grouped(tick);
-    if (x(tick) - last < 8 * words.length + 8 || x(tick) > SPREAD.right - 4 * words.length + 12) continue;
+    if (x(tick) - last < 8 * words.length + 8 || x(tick) + 4 * words.length > width) continue;
     last = x(tick);
     picture.append(svgElement("path", { d: `M${last} ${SPREAD.bottom}v5`, class: "axis drawn" }));
     picture.append(svgElement("text", { x: last, y: SPREAD.bottom + 18, class: "tick middle drawn" }, words));
   }
-  picture.append(svgElement("text", { x: SPREAD.right, y: 167, class: "name end drawn" }, "mixed groups of a step"));
+  picture.append(svgElement("text", { x: right, y: 179, class: "name end drawn" }, "mixed groups of a step"));
   return true;
 }
 

@@ -46,6 +46,7 @@ def dead_picture(rows: Sequence[Row], measured: int | None) -> Picture:
     level = percent(rows[0]["level"])
     known = [row for row in rows if row["value"] is not None]
     bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
+    first = measured or sizes[0]
     open_ = [row for row in rows if row["identified"] and row["identified"][1] - row["identified"][0] > 1e-9]
 
     def draw(plot: Plot) -> list[str]:
@@ -55,8 +56,9 @@ def dead_picture(rows: Sequence[Row], measured: int | None) -> Picture:
         parts = []
         if bounded:
             parts.append(band(of("low", bounded), of("high", bounded), "band"))
-        for row in open_:
-            parts.append(limits_bar(plot, row["group_size"], *row["identified"], "open-range"))
+        for end in (0, 1) if open_ else ():
+            edge = [(r["group_size"], r["identified"][end]) for r in rows if r["identified"] and r["group_size"] >= first]
+            parts.append(line(plot.points(edge), "open-range"))
         parts += [line(of("plug_in", rows), "plug-in"), line(of("iid", rows), "iid")]
         if measured is not None and sizes[0] < measured < sizes[-1]:
             place = plot.x(measured)

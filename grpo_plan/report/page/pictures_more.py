@@ -12,6 +12,7 @@ from grpo_plan.report.page.words import interval, percent, rate, short, whole
 
 Row = Mapping[str, Any]
 ROW_HEIGHT, LONGEST_NAME, MOST_BARS = 34.0, 24, 65
+ONE_ATOM, LEAST_ATOM, WINDOW = 0.02, 0.002, 4
 
 
 def refill_picture(found: Row) -> Picture:
@@ -211,13 +212,50 @@ def bars_of(found: Row) -> list[Bar]:
     ]
 
 
+def joined(atoms: Sequence[Row]) -> list[tuple[float, float]]:
+    """Atoms with the mass that a grid splits between neighbours put together.
+
+    >>> joined([{"pass_rate": 0.5, "mass": 0.25}, {"pass_rate": 0.505, "mass": 0.25}, {"pass_rate": 1.0, "mass": 0.5}])
+    [(0.5025, 0.5), (1.0, 0.5)]
+    """
+    found: list[list[tuple[float, float]]] = []
+    for atom in sorted(atoms, key=lambda row: row["pass_rate"]):
+        pair = (float(atom["pass_rate"]), float(atom["mass"]))
+        if found and pair[0] - found[-1][-1][0] < ONE_ATOM:
+            found[-1].append(pair)
+        else:
+            found.append([pair])
+    masses = [sum(mass for _, mass in group) for group in found]
+    return [
+        (sum(rate_ * mass for rate_, mass in group) / total, total)
+        for group, total in zip(found, masses, strict=True)
+        if total > LEAST_ATOM
+    ]
+
+
+def density(smooth: Sequence[Row], width: float) -> list[tuple[float, float]]:
+    """Mass of the smooth fit per bar, at the middle of its bins, in moving windows; the end bins hold atoms.
+
+    >>> bins = [{"low": i / 10, "high": (i + 1) / 10, "mass": 0.1} for i in range(10)]
+    >>> [round(height, 3) for _, height in density(bins, 0.5)][:2]
+    [0.5, 0.5]
+    """
+    inner = list(smooth[1:-1])
+    found = []
+    for i, row in enumerate(inner):
+        near = [(WINDOW - abs(i - j), other) for j, other in enumerate(inner) if abs(i - j) < WINDOW]
+        mass = sum(weight * other["mass"] for weight, other in near) / sum(weight for weight, _ in near)
+        found.append(((row["low"] + row["high"]) / 2, mass / (row["high"] - row["low"]) * width))
+    return found
+
+
 def difficulty_picture(found: Row) -> Picture:
     """Passes of the prompts of a pilot, the smooth fit's density, and the atoms of the nonparametric fit."""
     bars = bars_of(found)
     width = 1.0 / (len(bars) - 1) if bars[0].low < 0.0 else bars[0].high - bars[0].low
     side = max(0.03, -bars[0].low) + 0.01
-    atoms, smooth = found["nonparametric"] or [], found["smooth"] or []
-    top = 1.08 * max(0.05, *(bar.share for bar in bars), *(atom["mass"] for atom in atoms))
+    atoms, smooth = joined(found["nonparametric"] or []), found["smooth"] or []
+    top = 1.08 * max(0.05, *(bar.share for bar in bars), *(mass for _, mass in atoms))
     last = len(bars) - 1
     kinds = ["all_fail" if i == 0 else "all_pass" if i == last else "mixed" for i in range(len(bars))]
 
@@ -228,16 +266,11 @@ def difficulty_picture(found: Row) -> Picture:
             parts.append(
                 element("rect", x=left, y=high, width=right - left, height=plot.y.start - high, class_=f"bar {kind}")
             )
-        curve = []
-        for row in smooth[1:-1]:  # the end bins hold atoms
-            height = row["mass"] / (row["high"] - row["low"]) * width
-            curve.append(((row["low"] + row["high"]) / 2, height))
-        if curve:
-            parts.append(line(plot.points(curve), "density"))
-        for atom in atoms:
-            if atom["mass"] > 0.002 * top:
-                parts.append(limits_bar(plot, atom["pass_rate"], 0.0, atom["mass"], "atom"))
-                parts.append(mark("diamond", *plot.at(atom["pass_rate"], atom["mass"]), "atom-mark"))
+        if smooth:
+            parts.append(line(plot.points(density(smooth, width)), "density"))
+        for rate_, mass in atoms:
+            parts.append(limits_bar(plot, rate_, 0.0, mass, "atom"))
+            parts.append(mark("diamond", *plot.at(rate_, mass), "atom-mark"))
         return parts
 
     counted = bars[0].low < 0.0

@@ -11,7 +11,7 @@ function recompute(whatIf, choice) {
   const at = preset.group_sizes.indexOf(choice.group_size);
   const size = choice.group_size;
   const dead = deadOf(preset, at);
-  const costs = preset.group_sizes.map((_, i) => costOf(whatIf, preset, i, choice.refill));
+  const costs = preset.group_sizes.map((_, i) => costOf(preset, i, choice.refill));
   const designs = costs.map((each) => designOf(choice, each));
   const made = designs[at];
   const commands = commandsOf(whatIf, preset, choice, made);
@@ -36,7 +36,7 @@ function recompute(whatIf, choice) {
     filled = refilled(dead, prompts, size, batch, choice.max_rounds, steps);
     if (filled === null) return refused();
   }
-  const [atLow, atHigh] = costLimits(whatIf, preset, at, choice.refill, prompts, steps);
+  const [atLow, atHigh] = costLimits(preset, at, choice.refill, prompts, steps);
   const { rows, curves } = progressOf(whatIf, preset, choice, at, costs, designs);
   return {
     feasible: true,
@@ -46,7 +46,7 @@ function recompute(whatIf, choice) {
     effective_batch: choice.refill ? fullBatch(prompts, size) : mixedBatch(prompts, size, dead),
     cost: {
       of: steps === null ? "step" : "run",
-      ...runCost(whatIf.cost, costs[at], prompts, steps === null ? 1 : steps),
+      ...runCost(preset.cost, costs[at], prompts, steps === null ? 1 : steps),
       at_dead_low: atLow,
       at_dead_high: atHigh,
     },
@@ -80,18 +80,18 @@ function mixedShare(preset, at) {
 }
 
 /** Cost of one prompt a step at the estimate. */
-function costOf(whatIf, preset, at, refill) {
+function costOf(preset, at, refill) {
   const content = contentsOf(preset.pmf[at]);
-  return promptCost(whatIf.cost, preset.group_sizes[at], content, refill, content.mixed);
+  return promptCost(preset.cost, preset.group_sizes[at], content, refill, content.mixed);
 }
 
 /** Cost of the run at the limits of the dead fraction, where it depends on them. */
-function costLimits(whatIf, preset, at, refill, prompts, steps) {
-  if (!refill && !whatIf.cost.train_mixed_only) return [null, null];
+function costLimits(preset, at, refill, prompts, steps) {
+  if (!refill && !preset.cost.train_mixed_only) return [null, null];
   const content = contentsOf(preset.pmf[at]);
   return [preset.dead_low[at], preset.dead_high[at]].map((end) => {
-    const each = promptCost(whatIf.cost, preset.group_sizes[at], content, refill, 1 - end);
-    return runCost(whatIf.cost, each, prompts, steps === null ? 1 : steps);
+    const each = promptCost(preset.cost, preset.group_sizes[at], content, refill, 1 - end);
+    return runCost(preset.cost, each, prompts, steps === null ? 1 : steps);
   });
 }
 
@@ -157,7 +157,7 @@ function progressOf(whatIf, preset, choice, at, costs, designs) {
   const curves = [];
   for (const kappa of kappasOf(whatIf, choice)) {
     const worth = designs.map((design, i) =>
-      design === null ? 0 : comparable(whatIf, choice, costs[i], design) * worthOf(whatIf, preset, i, kappa),
+      design === null ? 0 : comparable(preset, choice, costs[i], design) * worthOf(whatIf, preset, i, kappa),
     );
     const best = worth.indexOf(Math.max(...worth));
     if (!(worth[best] > 0)) {
@@ -182,9 +182,9 @@ function progressOf(whatIf, preset, choice, at, costs, designs) {
 }
 
 /** Groups that a design samples within the budget in rollouts; without one, per unit of cost. */
-function comparable(whatIf, choice, each, design) {
+function comparable(preset, choice, each, design) {
   const [prompts, steps] = design;
-  const total = runCost(whatIf.cost, each, prompts, steps === null ? 1 : steps);
+  const total = runCost(preset.cost, each, prompts, steps === null ? 1 : steps);
   if (total === null) return 0;
   if (choice.budget_rollouts !== null) return total.groups;
   const known = ["usd", "gpu_hours", "generated_tokens"].map((name) => total[name]).find((value) => value !== null);

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from grpo_plan.report.page.scales import Scale
 from grpo_plan.report.page.words import visible
 
-WIDE, NARROW = (760.0, 330.0), (340.0, 270.0)
+WIDE, NARROW = (760.0, 340.0), (340.0, 280.0)
 TICK, GAP = 5.0, 6.0
 
 
@@ -181,7 +181,7 @@ class Canvas:
         width, height = size
         left = min(self.left, 0.34 * width)
         x = Scale(low=self.x.low, high=self.x.high, start=left, stop=width - 14, log=self.x.log)
-        y = Scale(low=self.y.low, high=self.y.high, start=height - 44, stop=14, log=self.y.log)
+        y = Scale(low=self.y.low, high=self.y.high, start=height - 44, stop=30, log=self.y.log)
         plot = Plot(width=width, height=height, x=x, y=y, narrow=narrow)
         id_ = f"{self.name}-{'narrow' if narrow else 'wide'}"
         parts = [
@@ -218,7 +218,7 @@ def _axes(plot: Plot, x: Axis, y: Axis) -> list[str]:
     if x.title:
         parts.append(element("text", text(x.title), x=right, y=bottom + 36, class_="name end"))
     if y.title:
-        parts.append(element("text", text(y.title), x=left, y=top - 4, class_="name"))
+        parts.append(element("text", text(y.title), x=left, y=14, class_="name"))
     return parts
 
 

@@ -51,7 +51,7 @@ def alternatives(rows: Sequence[Row]) -> Table:
             continue
         about = f"{flat[0]} to {flat[1]}" if flat and flat[0] < flat[1] else "-" if row["runner_up"] is None else f"next {row['runner_up']}"
         found.append((row["objective"], f"{row['group_size']}", interval(row["dead"]), about))
-    return Table(caption="What other objectives pick", head=("objective", "G", "dead", "about as good"), rows=found)
+    return Table(caption="What other objectives pick", head=("objective", "G", "dead", "about as good, or next"), rows=found)
 
 
 AMOUNTS = (
@@ -74,9 +74,10 @@ def cost(found: Row) -> Table:
     rows = []
     for name in AMOUNTS:
         value = found[name]
-        ends = "-"
-        if value is not None and low and high and low[name] is not None and high[name] is not None:
-            ends = limits(*sorted((low[name], high[name])), amount)
+        if value is None:
+            continue
+        both = low and high and low[name] is not None and high[name] is not None
+        ends = limits(*sorted((low[name], high[name])), amount) if both else "the same" if low is None else "no limit"
         rows.append((unsnake(name), amount(value), ends))
     of = "the run" if found["of"] == "run" else "a step"
     return Table(caption=f"Cost of {of}", head=(f"cost of {of}", "amount", "at the limits of the dead fraction"), rows=rows)

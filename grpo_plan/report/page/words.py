@@ -165,7 +165,9 @@ def cost_words(cost: Mapping[str, Any]) -> str:
     """
     told = []
     if any(cost.get(name) is not None for name in ("rollouts", "rollouts_low", "rollouts_high")):
-        told.append(f"{interval(cost, 'rollouts', amount)} rollouts")
+        value, low, high = (cost.get(name) for name in ("rollouts", "rollouts_low", "rollouts_high"))
+        bound = f"at least {amount(low)}" if value is None and high is None else interval(cost, "rollouts", amount)
+        told.append(f"{bound} rollouts")
     for name, unit in (("gpu_hours", "GPU-hours at most"), ("usd", "USD at most")):
         if cost.get(name) is not None:
             told.append(f"{amount(cost[name])} {unit}")
