@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = ["render"]
-SCRIPTS = ("laws.js", "costing.js", "refilling.js", "recompute.js", "words.js", "outcome.js", "picture.js", "controls.js", "page.js")
+SCRIPTS = (
+    "laws.js",
+    "costing.js",
+    "refilling.js",
+    "recompute.js",
+    "words.js",
+    "outcome.js",
+    "picture.js",
+    "controls.js",
+    "page.js",
+)
 
 
 def render(document: Mapping[str, Any]) -> str:

@@ -86,14 +86,24 @@ def tiles(document: Row) -> list[dict[str, str]]:
         about = f"about as good: {flat[0]} to {flat[1]}" if flat[0] < flat[1] else "no other G of the table comes close"
         found += [
             _tile("Group size G", f"{best['group_size']}", "", about),
-            _tile("Dead groups", rate(dead["value"]), limits(dead["low"], dead["high"]), f"{percent(dead['level'])} interval"),
+            _tile(
+                "Dead groups",
+                rate(dead["value"]),
+                limits(dead["low"], dead["high"]),
+                f"{percent(dead['level'])} interval",
+            ),
             _tile(
                 "Mixed groups a step",
                 few(mixed["mean"]),
                 limits(mixed["mean_low"], mixed["mean_high"], few),
                 f"of {whole(best['prompts_per_step'])}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10 steps",
             ),
-            _tile("Rollouts", amount(best["cost"]["rollouts"]), "", f"of {'the run' if best['cost']['of'] == 'run' else 'a step'}"),
+            _tile(
+                "Rollouts",
+                amount(best["cost"]["rollouts"]),
+                "",
+                f"of {'the run' if best['cost']['of'] == 'run' else 'a step'}",
+            ),
         ]
     elif document["fit"] is not None and document["fit"]["dead"]:
         fit = document["fit"]
@@ -109,7 +119,9 @@ def tiles(document: Row) -> list[dict[str, str]]:
         )
     if document["diagnose"] is not None:
         worst, count = document["diagnose"]["worst"], len(document["diagnose"]["findings"])
-        found.append(_tile("Gravest finding of the run", worst or "none", "", f"{count} finding{'' if count == 1 else 's'}"))
+        found.append(
+            _tile("Gravest finding of the run", worst or "none", "", f"{count} finding{'' if count == 1 else 's'}")
+        )
     return found
 
 
@@ -125,7 +137,9 @@ def drawn(document: Row) -> dict[str, Picture | None]:
         row["signal"] is not None and row["signal"]["progress_at_kappa_low"] is not None for row in plan["frontier"]
     )
     strata = [
-        (str(item["stratum"]), tables.kinds_of(_at_size(item["dead"], 8))) for item in document["strata"] or [] if item["dead"]
+        (str(item["stratum"]), tables.kinds_of(_at_size(item["dead"], 8)))
+        for item in document["strata"] or []
+        if item["dead"]
     ]
     return {
         "difficulty": pictures_more.difficulty_picture(document["difficulty"]) if document["difficulty"] else None,

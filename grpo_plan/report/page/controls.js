@@ -173,7 +173,7 @@ function startWhatIf(whatIf) {
 
   /** The choice of the address; the plan where it holds none, or one that this report cannot make. */
   function readAddress() {
-    const [where, ...rest] = decodeURIComponent(location.hash.slice(1)).split(";");
+    const [where, ...rest] = location.hash.slice(1).split(";");
     section = where;
     if (!rest.length) return { ...start };
     const found = { ...start, prompts_per_step: null, steps: null, budget_rollouts: null, batch_multiplier: null, gen_batch_size: null, max_rounds: null, kappa: null, preset: 0, refill: false };

@@ -90,7 +90,7 @@ function drawSpread(picture, mine, plan) {
   let last = -Infinity;
   for (const tick of roundTicks(low, high, 6)) {
     const words = grouped(tick);
-    if (x(tick) - last < 8 * words.length + 8 || x(tick) + 4 * words.length > width) continue;
+    if (x(tick) - last < 8 * words.length + 8 || x(tick) - 4 * words.length < 0 || x(tick) + 4 * words.length > width) continue;
     last = x(tick);
     picture.append(svgElement("path", { d: `M${last} ${SPREAD.bottom}v5`, class: "axis drawn" }));
     picture.append(svgElement("text", { x: last, y: SPREAD.bottom + 18, class: "tick middle drawn" }, words));

@@ -57,13 +57,17 @@ def dead_picture(rows: Sequence[Row], measured: int | None) -> Picture:
         if bounded:
             parts.append(band(of("low", bounded), of("high", bounded), "band"))
         for end in (0, 1) if open_ else ():
-            edge = [(r["group_size"], r["identified"][end]) for r in rows if r["identified"] and r["group_size"] >= first]
+            edge = [
+                (r["group_size"], r["identified"][end]) for r in rows if r["identified"] and r["group_size"] >= first
+            ]
             parts.append(line(plot.points(edge), "open-range"))
         parts += [line(of("plug_in", rows), "plug-in"), line(of("iid", rows), "iid")]
         if measured is not None and sizes[0] < measured < sizes[-1]:
             place = plot.x(measured)
             parts.append(line([(place, plot.y.start), (place, plot.y.stop)], "border"))
-            parts.append(element("text", text(f"pilot: n = {measured}"), x=place + 5, y=plot.y.stop + 10, class_="note"))
+            parts.append(
+                element("text", text(f"pilot: n = {measured}"), x=place + 5, y=plot.y.stop + 10, class_="note")
+            )
         if known:
             parts.append(line(of("value", known), "value"))
         for row in known:
@@ -175,7 +179,9 @@ def frontier_picture(plan: Row) -> Picture:
 
     def draw(plot: Plot) -> list[str]:
         left, right = plot.x(flat[0]) - 4, plot.x(flat[1]) + 4
-        shade = element("rect", x=left, y=plot.y.stop, width=right - left, height=plot.y.start - plot.y.stop, class_="flat")
+        shade = element(
+            "rect", x=left, y=plot.y.stop, width=right - left, height=plot.y.start - plot.y.stop, class_="flat"
+        )
         parts = [shade, line(plot.points([(plot_low, 0.9) for plot_low in (plot.x.low, plot.x.high)]), "border")]
         for name, class_, shape, _ in ends:
             pairs = [(row["group_size"], row["signal"][name]) for row in rows]

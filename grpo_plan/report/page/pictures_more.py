@@ -29,14 +29,26 @@ def refill_picture(found: Row) -> Picture:
         for row in rows:
             x, drawn = row["gen_batch_size"] / wanted, row["prompts"]
             if drawn["mean_high"] is not None:
-                parts.append(limits_bar(plot, x, drawn["mean_low"] / wanted, drawn["mean_high"] / wanted, "mean-limits"))
+                parts.append(
+                    limits_bar(plot, x, drawn["mean_low"] / wanted, drawn["mean_high"] / wanted, "mean-limits")
+                )
             now = row["gen_batch_size"] == found["gen_batch_size"]
-            parts.append(mark("square" if now else "dot", *plot.at(x, drawn["mean"] / wanted), "planned" if now else "dot"))
+            parts.append(
+                mark("square" if now else "dot", *plot.at(x, drawn["mean"] / wanted), "planned" if now else "dot")
+            )
         return parts
 
     table = Table(
         caption="Generation batches: what a refilled step draws",
-        head=("generation batch", "multiplier", "rounds (mean)", "prompts (mean)", "limits", "rollouts (mean)", "surplus"),
+        head=(
+            "generation batch",
+            "multiplier",
+            "rounds (mean)",
+            "prompts (mean)",
+            "limits",
+            "rollouts (mean)",
+            "surplus",
+        ),
         rows=[
             (
                 whole(row["gen_batch_size"]),
@@ -83,7 +95,9 @@ def kinds_picture(name: str, title: str, rows: Sequence[tuple[str, Row]], first:
         rows: Name of a bar, and its ``all_fail``, ``mixed``, ``all_pass``, ``dead``: each with value, low and high.
         first: Heading of the names.
     """
-    named = [row for row in rows if all(row[1][kind]["value"] is not None for kind in ("all_fail", "mixed", "all_pass"))]
+    named = [
+        row for row in rows if all(row[1][kind]["value"] is not None for kind in ("all_fail", "mixed", "all_pass"))
+    ]
     height = ROW_HEIGHT * len(named) + 60
     y = Axis(title="", low=0.0, high=float(max(len(named), 1)))
 
@@ -93,7 +107,9 @@ def kinds_picture(name: str, title: str, rows: Sequence[tuple[str, Row]], first:
         for i, (label, kinds) in enumerate(named):
             top, start = plot.y(len(named) - i) + 5, 0.0
             shown = label if len(label) <= room else f"{label[: room - 1]}\u2026"
-            parts.append(element("text", text(shown), x=plot.x.start - 6, y=top + thick * 0.7, class_="tick end bar-name"))
+            parts.append(
+                element("text", text(shown), x=plot.x.start - 6, y=top + thick * 0.7, class_="tick end bar-name")
+            )
             for kind in ("all_fail", "mixed", "all_pass"):
                 share = kinds[kind]["value"]
                 left, right = plot.x(start), plot.x(start + share)
@@ -108,7 +124,10 @@ def kinds_picture(name: str, title: str, rows: Sequence[tuple[str, Row]], first:
     table = Table(
         caption=title,
         head=(first, "dead", "all-fail", "mixed", "all-pass"),
-        rows=[(short(label), *(interval(kinds[k]) for k in ("dead", "all_fail", "mixed", "all_pass"))) for label, kinds in rows],
+        rows=[
+            (short(label), *(interval(kinds[k]) for k in ("dead", "all_fail", "mixed", "all_pass")))
+            for label, kinds in rows
+        ],
     )
     canvas = Canvas(
         name=name,

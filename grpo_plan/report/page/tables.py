@@ -49,9 +49,17 @@ def alternatives(rows: Sequence[Row]) -> Table:
         if row["group_size"] is None:
             found.append((row["objective"], "no design", "", ""))
             continue
-        about = f"{flat[0]} to {flat[1]}" if flat and flat[0] < flat[1] else "-" if row["runner_up"] is None else f"next {row['runner_up']}"
+        about = (
+            f"{flat[0]} to {flat[1]}"
+            if flat and flat[0] < flat[1]
+            else "-"
+            if row["runner_up"] is None
+            else f"next {row['runner_up']}"
+        )
         found.append((row["objective"], f"{row['group_size']}", interval(row["dead"]), about))
-    return Table(caption="What other objectives pick", head=("objective", "G", "dead", "about as good, or next"), rows=found)
+    return Table(
+        caption="What other objectives pick", head=("objective", "G", "dead", "about as good, or next"), rows=found
+    )
 
 
 AMOUNTS = (
@@ -80,7 +88,9 @@ def cost(found: Row) -> Table:
         ends = limits(*sorted((low[name], high[name])), amount) if both else "the same" if low is None else "no limit"
         rows.append((unsnake(name), amount(value), ends))
     of = "the run" if found["of"] == "run" else "a step"
-    return Table(caption=f"Cost of {of}", head=(f"cost of {of}", "amount", "at the limits of the dead fraction"), rows=rows)
+    return Table(
+        caption=f"Cost of {of}", head=(f"cost of {of}", "amount", "at the limits of the dead fraction"), rows=rows
+    )
 
 
 def schemes(rows: Sequence[Row]) -> Table:
@@ -132,6 +142,7 @@ def mix_shares(mix: Row) -> Table:
 
 def differences(found: Row) -> Table:
     """Each temperature against the baseline."""
+
     def cell(part: Row | None) -> str:
         return "not known" if part is None else interval(part)
 
@@ -151,11 +162,15 @@ def differences(found: Row) -> Table:
 
 def kinds_of(dead: Row) -> dict[str, Row]:
     """A dead fraction as its kinds of group, each with value, low and high."""
+
     def other(value: float | None) -> float | None:
         return None if value is None else 1.0 - value
 
     return {
         "dead": {name: dead[name] for name in ("value", "low", "high")},
         "mixed": {"value": other(dead["value"]), "low": other(dead["high"]), "high": other(dead["low"])},
-        **{kind: {"value": dead[kind], "low": dead[f"{kind}_low"], "high": dead[f"{kind}_high"]} for kind in ("all_fail", "all_pass")},
+        **{
+            kind: {"value": dead[kind], "low": dead[f"{kind}_low"], "high": dead[f"{kind}_high"]}
+            for kind in ("all_fail", "all_pass")
+        },
     }
