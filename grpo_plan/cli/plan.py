@@ -21,8 +21,9 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.cost_options import CostRequest, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
-from grpo_plan.cli.trainer_options import TrainerRequest, takes_trainer
+from grpo_plan.cli.trainer_options import takes_trainer
 from grpo_plan.errors import DomainError
+from grpo_plan.trainers.choice import TrainerRequest
 
 if TYPE_CHECKING:
     from grpo_plan.planning.kappa import KappaMeasurement
@@ -75,7 +76,6 @@ def plan(
     Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500 --trainer trl
     """
     from grpo_plan.cli.plan_json import plan_document
-    from grpo_plan.cli.plan_text import print_plan
     from grpo_plan.cli.plot import picture_target
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
@@ -118,6 +118,8 @@ def plan(
     if json or format is OutputFormat.JSON:
         write_json("plan", plan_document(chosen, block, recipe))
     else:
+        from grpo_plan.cli.plan_text import print_plan
+
         print_plan(chosen, block)
 
 

@@ -1,1 +1,1 @@
-"""Reports: one page of a pilot, its plan and its run."""
+"""A report: every answer to one pilot, or one run, in one document, and the tables from which a page recomputes it."""
