@@ -19,7 +19,7 @@ import pytest
 from grpo_plan.cli.main import main
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -102,7 +102,12 @@ def open_page(browser: Browser) -> Iterator[Open]:
         opened.page.on("request", lambda request: opened.requests.append(request.url))
         opened.page.on("console", lambda message: opened.said.append(f"{message.type}: {message.text}"))
         opened.page.on("pageerror", lambda error: opened.said.append(f"error: {error}"))
-        opened.page.on("dialog", lambda dialog: (opened.dialogs.append(dialog.message), dialog.dismiss()))
+
+        def dismiss(dialog: Dialog) -> None:
+            opened.dialogs.append(dialog.message)
+            dialog.dismiss()
+
+        opened.page.on("dialog", dismiss)
         opened.page.goto(path.as_uri() + fragment)
         return opened
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_everything_has_a_name_for_a_screen_reader(name: str, reports: dict[str,
     )
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False)), "a heading skips a level"
+    assert all(b - a <= 1 for a, b in pairwise(levels)), "a heading skips a level"
 
 
 def test_keys_alone(reports: dict[str, Path], open_page: Open) -> None:

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that holds its data, its style and its scripts, and asks no network for anything."""
+"""The page of a report: one HTML file that holds its data, style and scripts, and needs no network."""
 
 from __future__ import annotations
 

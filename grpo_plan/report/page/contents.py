@@ -96,7 +96,7 @@ def tiles(document: Row) -> list[dict[str, str]]:
                 "Mixed groups a step",
                 few(mixed["mean"]),
                 limits(mixed["mean_low"], mixed["mean_high"], few),
-                f"of {whole(best['prompts_per_step'])}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10 steps",
+                f"of {whole(best['prompts_per_step'])}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10",
             ),
             _tile(
                 "Rollouts",
@@ -141,6 +141,7 @@ def drawn(document: Row) -> dict[str, Picture | None]:
         for item in document["strata"] or []
         if item["dead"]
     ]
+    usual = _at_size(document["strata"][0]["dead"], 8)["group_size"] if strata else None
     return {
         "difficulty": pictures_more.difficulty_picture(document["difficulty"]) if document["difficulty"] else None,
         "dead": pictures.dead_picture(list(rows.values()), fit["model"]["max_measured_group_size"] if fit else None)
@@ -151,7 +152,7 @@ def drawn(document: Row) -> dict[str, Picture | None]:
         "refill": pictures_more.refill_picture(refill) if refill and refill["options"] else None,
         "strata": pictures_more.kinds_picture(
             "strata-picture",
-            f"What the groups of each stratum would be, at G = {_at_size(document['strata'][0]['dead'], 8)['group_size']}",
+            f"What the groups of each stratum would be, at G = {usual}",
             strata,
             "stratum",
         )

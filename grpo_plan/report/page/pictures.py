@@ -188,7 +188,7 @@ def frontier_picture(plan: Row) -> Picture:
             for row in rows:
                 found = row["signal"][f"{name}_limits"]
                 if found is not None:
-                    parts.append(limits_bar(plot, row["group_size"], *found, f"{class_} limits"))
+                    parts.append(limits_bar(plot, row["group_size"], found[0], found[1], f"{class_} limits"))
             parts.append(line(plot.points(pairs), class_))
             parts += [mark(shape, *plot.at(*pair), f"{class_} point") for pair in pairs]
         best = next(row for row in rows if row["group_size"] == chosen)

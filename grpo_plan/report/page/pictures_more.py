@@ -66,8 +66,8 @@ def refill_picture(found: Row) -> Picture:
     canvas = Canvas(
         name="refill-picture",
         title="What a refilled step draws, by generation batch",
-        description="Prompts drawn per mixed group wanted, against the generation batch as a multiple of the mixed groups "
-        "wanted. The dashed line is drawing one prompt at a time.",
+        description="Prompts drawn per mixed group wanted, against the generation batch as a multiple of the mixed "
+        "groups wanted. The dashed line is drawing one prompt at a time.",
         x=count_axis("generation batch over the mixed groups wanted", right),
         y=count_axis("prompts drawn per mixed group wanted", top),
         keys=[
@@ -132,8 +132,8 @@ def kinds_picture(name: str, title: str, rows: Sequence[tuple[str, Row]], first:
     canvas = Canvas(
         name=name,
         title=title,
-        description="Bars of the shares of groups that are all-fail, mixed and all-pass. The table below holds the numbers "
-        "and their limits.",
+        description="Bars of the shares of groups that are all-fail, mixed and all-pass. The table below holds the "
+        "numbers and their limits.",
         x=share_axis("share of groups"),
         y=y,
         left=170.0,
@@ -311,8 +311,8 @@ def difficulty_picture(found: Row) -> Picture:
     canvas = Canvas(
         name="difficulty-picture",
         title="Prompts differ: share of prompts by their pass rate in the pilot",
-        description="A bar for each observed pass rate k/n. The first bar holds prompts that never passed, the last those "
-        "that always did.",
+        description="A bar for each observed pass rate k/n. The first bar holds prompts that never passed, the last "
+        "those that always did.",
         x=Axis(title="pass rate of a prompt", low=-side, high=1 + side, ticks=ticks),
         y=Axis(title="share of prompts", low=0.0, high=top, ticks=_share_ticks(top)),
         keys=keys,

@@ -13,6 +13,7 @@ function recompute(whatIf, choice) {
   const dead = deadOf(preset, at);
   const costs = preset.group_sizes.map((_, i) => costOf(preset, i, choice.refill));
   const designs = costs.map((each) => designOf(choice, each));
+  const moments = momentsOf(preset, designs);
   const made = designs[at];
   const commands = commandsOf(whatIf, preset, choice, made);
   const refused = () => ({
@@ -37,7 +38,7 @@ function recompute(whatIf, choice) {
     if (filled === null) return refused();
   }
   const [atLow, atHigh] = costLimits(preset, at, choice.refill, prompts, steps);
-  const { rows, curves } = progressOf(whatIf, preset, choice, at, costs, designs);
+  const { rows, curves } = progressOf(whatIf, preset, choice, at, costs, designs, moments);
   return {
     feasible: true,
     reason: null,
@@ -52,7 +53,7 @@ function recompute(whatIf, choice) {
     },
     progress: rows,
     curves,
-    noise_to_signal: noiseOf(whatIf, preset, choice, at, prompts / (choice.refill ? mixedShare(preset, at) : 1)),
+    noise_to_signal: noiseOf(whatIf, preset, choice, moments, at, prompts / (choice.refill ? mixedShare(preset, at) : 1)),
     refill: filled,
     commands,
   };
@@ -152,12 +153,12 @@ function kappasOf(whatIf, choice) {
 }
 
 /** Progress relative to the best group size of the table, at each kappa (eq. 26). */
-function progressOf(whatIf, preset, choice, at, costs, designs) {
+function progressOf(whatIf, preset, choice, at, costs, designs, moments) {
   const rows = [];
   const curves = [];
   for (const kappa of kappasOf(whatIf, choice)) {
     const worth = designs.map((design, i) =>
-      design === null ? 0 : comparable(preset, choice, costs[i], design) * worthOf(whatIf, preset, i, kappa),
+      design === null ? 0 : comparable(preset, choice, costs[i], design) * worthOf(whatIf, moments, i, kappa),
     );
     const best = worth.indexOf(Math.max(...worth));
     if (!(worth[best] > 0)) {
@@ -167,7 +168,7 @@ function progressOf(whatIf, preset, choice, at, costs, designs) {
     }
     const shares = worth.map((each) => each / worth[best]);
     const flat = preset.group_sizes.filter((_, i) => shares[i] >= FLAT_SHARE);
-    const [low, high] = progressLimits(preset, kappa, best, at, shares[at]);
+    const [low, high] = progressLimits(preset, moments === preset ? preset.limits : [], kappa, best, at, shares[at]);
     rows.push({
       kappa,
       ratio: shares[at],
@@ -192,21 +193,27 @@ function comparable(preset, choice, each, design) {
   return spent ? total.groups / spent : total.groups;
 }
 
+/** Moments of all group sizes by one law: that of the counts, if the largest that is feasible has them (eq. 28). */
+function momentsOf(preset, designs) {
+  const feasible = preset.group_sizes.filter((_, i) => designs[i] !== null);
+  return preset.counted.find((row) => row.largest === feasible[feasible.length - 1]) || preset;
+}
+
 /** Squared mean of one group's estimate over its variance. */
-function worthOf(whatIf, preset, at, kappa) {
-  const signal = preset.signal[at];
-  return signal > 0 ? signal ** 2 / varianceOf(whatIf, preset, at, kappa) : 0;
+function worthOf(whatIf, moments, at, kappa) {
+  const signal = moments.signal[at];
+  return signal > 0 ? signal ** 2 / varianceOf(whatIf, moments, at, kappa) : 0;
 }
 
 /** Variance of one group's gradient (eq. 25). */
-function varianceOf(whatIf, preset, at, kappa) {
-  return preset.signal_square[at] + kappa * preset.noise[at] - whatIf.coherence * preset.signal[at] ** 2;
+function varianceOf(whatIf, moments, at, kappa) {
+  return moments.signal_square[at] + kappa * moments.noise[at] - whatIf.coherence * moments.signal[at] ** 2;
 }
 
 /** Limits where the tables hold them: at the kappas of the plan, beside the same best group size. */
-function progressLimits(preset, kappa, best, at, ratio) {
+function progressLimits(preset, limits, kappa, best, at, ratio) {
   if (at === best) return [1, 1];
-  for (const row of preset.limits) {
+  for (const row of limits) {
     if (row.kappa === kappa && row.best === preset.group_sizes[best] && ratio >= WORTH_LIMITS) {
       const [low, high] = [row.log_low[at], row.log_high[at]];
       if (low !== null && high !== null) return [ratio * Math.exp(low), ratio * Math.exp(high)];
@@ -216,9 +223,9 @@ function progressLimits(preset, kappa, best, at, ratio) {
 }
 
 /** Noise-to-signal ratio of a step, where the coherence or a probe tells it (eq. 26 and 51). */
-function noiseOf(whatIf, preset, choice, at, groups) {
+function noiseOf(whatIf, preset, choice, moments, at, groups) {
   const measured = preset.nsr;
-  const signal = preset.signal[at];
+  const signal = moments.signal[at];
   if (choice.kappa === null && measured !== null && measured.low[at] !== null) {
     const count = Math.max(1, roundHalfEven(groups));
     const share = (value) => (value === null ? null : value / count);
@@ -227,7 +234,7 @@ function noiseOf(whatIf, preset, choice, at, groups) {
   if (whatIf.coherence === 0 || signal === 0) return null;
   let { low, high, value } = whatIf.kappa;
   if (choice.kappa !== null) low = high = value = choice.kappa;
-  const ratio = (kappa) => varianceOf(whatIf, preset, at, kappa) / (groups * whatIf.coherence * signal ** 2);
+  const ratio = (kappa) => varianceOf(whatIf, moments, at, kappa) / (groups * whatIf.coherence * signal ** 2);
   return { value: value === null ? null : ratio(value), low: ratio(low), high: ratio(high) };
 }
 

@@ -200,7 +200,7 @@ class Canvas:
 
 
 def _axes(plot: Plot, x: Axis, y: Axis) -> list[str]:
-    left, right, bottom, top = plot.x.start, plot.x.stop, plot.y.start, plot.y.stop
+    left, right, bottom = plot.x.start, plot.x.stop, plot.y.start
     parts = []
     for value, words in y.ticks:
         place = plot.y(value)

@@ -85,7 +85,8 @@ def cost(found: Row) -> Table:
         if value is None:
             continue
         both = low and high and low[name] is not None and high[name] is not None
-        ends = limits(*sorted((low[name], high[name])), amount) if both else "the same" if low is None else "no limit"
+        first, last = sorted((low[name], high[name])) if both else (None, None)
+        ends = limits(first, last, amount) if both else "the same" if low is None else "no limit"
         rows.append((unsnake(name), amount(value), ends))
     of = "the run" if found["of"] == "run" else "a step"
     return Table(

@@ -160,8 +160,8 @@ def once(text: str) -> str:
 def cost_words(cost: Mapping[str, Any]) -> str:
     """What a finding cost so far; what is unknown is said with what would tell it.
 
-    >>> cost_words({"rollouts": 1200.0, "rollouts_low": 1000.0, "rollouts_high": 1500.0, "missing": {"usd": "GPU-hours"}})
-    '1,200 [1,000, 1,500] rollouts. Unknown: usd (GPU-hours).'
+    >>> cost_words({"rollouts": 1200.0, "rollouts_low": 1000.0, "rollouts_high": 1500.0, "missing": {"usd": "GPUs"}})
+    '1,200 [1,000, 1,500] rollouts. Unknown: usd (GPUs).'
     """
     told = []
     if any(cost.get(name) is not None for name in ("rollouts", "rollouts_low", "rollouts_high")):
