@@ -9,11 +9,19 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "Start": ("start", "choosing", "examples", "tutorial"),
     "Before a run": ("pilot-design", "trainers", "passk", "remedies", "simulation"),
     "During a run": ("diagnosis", "live", "advantages", "losses"),
-    "Look and share": ("report", "gallery", "terminal", "python"),
+    "Look and share": ("report", "gallery", "terminal", "python", "frames"),
     "Files": ("formats", "bad-inputs", "scale", "json"),
     "Reference": ("cli", "api", "glossary", "faq"),
     "Why believe it": ("evidence", "theory", "calibration", "validation", "diagnosis-study"),
     "Project": ("design", "changelog"),
+}
+
+SHORT = {  # titles in the side bar, where the page's own is long
+    "passk": "pass@k",
+    "remedies": "Remedies",
+    "simulation": "Simulated learning",
+    "losses": "Losses",
+    "diagnosis-study": "Detection and false alarms",
 }
 
 
