@@ -15,7 +15,9 @@ from tests.conftest import ROOT
 LAYERS = {
     "errors": 0,
     "example": 0,
+    "_shown": 0,
     "_validate": 1,
+    "_words": 1,
     "_binomial": 1,
     "_pooling": 2,
     "_rows": 2,
@@ -52,6 +54,7 @@ LAYERS = {
     "plots_run": 10,
     "passk": 9,
     "plots_passk": 10,
+    "shown": 10,
     "trl": 10,
     "cli": 11,
     "__init__": 12,
