@@ -121,8 +121,10 @@ def examples() -> dict[str, Shown]:
     )
     unknown = gp.fit_pass_rates(gp.Pilot.from_counts([0, 1, 1, 0, 1] * 8, 1))
     dead = gp.fit_pass_rates(gp.Pilot.from_counts([0] * 30 + [4] * 30, 4))
+    rare = gp.fit_pass_rates(pilot_of((60, 1, 0, 0, 0, 0, 0, 0, 0)))
     design = gp.Design(group_size=6, prompts_per_step=40, steps=500)
     rules = gp.rules_for("trl", gp.Hardware(gpus=8, micro_batch=4))
+    sized = gp.plan_pilot((0.3, 0.3), target_group_size=8, half_width=0.06, rollouts_per_prompt=[2, 8])
     recovered = gp.recover(mean=0.4, group_size=8, dead=0.5)
     checks = gp.check_sequences([[1, 0, 1, 0], [0, 0, 1, 1]] * 10)
     finding, expectation = diagnosis.findings[0], diagnosis.facts.expectation
@@ -149,15 +151,13 @@ def examples() -> dict[str, Shown]:
         "sessions": gp.check_independence([[4, 0], [0, 3], [1, 4], [4, 0]] * 10, 4),
         "sequences": checks,
         "duplicates": gp.duplicate_rollouts(["a", "a", "b"], ["x", "x", "y"]),
-        "pilot plan": gp.plan_pilot((0.3, 0.3), target_group_size=8, half_width=0.06),
-        "pilot size": gp.plan_pilot((0.3, 0.3), target_group_size=8, half_width=0.06).options[0],
+        "pilot plan": sized,
+        "pilot size": sized.options[0],
         "effective batch": gp.effective_batch(fit, prompts_per_step=128, group_size=8),
         "effective batch of a list": gp.effective_batch_of_list([0.0, 0.5, 1.0], group_size=4),
         "count": gp.effective_batch(fit, prompts_per_step=128, group_size=8).mixed_groups,
         "refill": refilled,
-        "refill that may never fill": gp.refill(dead, prompts_per_step=8, group_size=2)
-        if dead.dead(2).value != 1.0
-        else refilled,
+        "refill that may never fill": gp.refill(rare, prompts_per_step=8, group_size=2, level=1 - 1e-12),
         "refill at": refilled.at_value,
         "adaptive": gp.adaptive_sampling(fit, max_group_size=8),
         "sampling": gp.compare_sampling(fit, refilled)[2],

@@ -152,7 +152,7 @@ def known(show: Callable[[Any], str]) -> Callable[[Any], str]:
 def figures(value: float) -> str:
     """Four digits of any number, in full up to ten million.
 
-    >>> figures(0.00012345), figures(31.25), figures(1998000.0), figures(7.81e9)
+    >>> figures(0.00012346), figures(31.25), figures(1998000.0), figures(7.81e9)
     ('0.0001235', '31.25', '1,998,000', '7.81e9')
     """
     return f"{value:,.4g}" if abs(value) < 9999.5 else short_count(value)
