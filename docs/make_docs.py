@@ -18,24 +18,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (
-    "README.md",
-    "docs/advantages.md",
-    "docs/choosing.md",
-    "docs/diagnosis.md",
-    "docs/live.md",
-    "docs/losses.md",
-    "docs/examples.md",
-    "docs/json.md",
-    "docs/passk.md",
-    "docs/design.md",
-    "docs/theory.md",
-    "docs/calibration.md",
-    "docs/formats.md",
-    "docs/python.md",
-    "docs/remedies.md",
-    "docs/trainers.md",
-)
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "site")]
+PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("**/*.md")))
 Runner = Callable[[list[str], Path], str]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
@@ -237,6 +221,20 @@ def with_trainers(page: str) -> str:
     return f"{before}{begin}\n{trainer_table()}{end}{rest.partition(end)[2]}"
 
 
+def generated_pages() -> dict[str, str]:
+    """The API reference and the contents of the front page, by path."""
+    import contents
+    import reference
+
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    begin, end = "<!-- contents: begin -->", "<!-- contents: end -->"
+    before, _, rest = front.partition(begin)
+    pages = {f"docs/api/{group.slug}.md": reference.page(group) for group in reference.GROUPS}
+    pages["docs/api.md"] = reference.index()
+    pages["docs/index.md"] = f"{before}{begin}\n{contents.listed()}{end}{rest.partition(end)[2]}"
+    return pages
+
+
 def _prose(text: str) -> list[str]:
     paragraphs = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     out: list[str] = []
@@ -289,6 +287,8 @@ def main() -> None:
     page = ROOT / "docs" / "advantages.md"
     page.write_text(with_trainers(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_reference(), encoding="utf-8")
+    for name, text in generated_pages().items():
+        (ROOT / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

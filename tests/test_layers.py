@@ -52,13 +52,15 @@ LAYERS = {
     "plots_temperature": 10,
     "plots_remedies": 10,
     "plots_run": 10,
+    "documents": 10,
+    "report": 11,
     "passk": 9,
     "plots_passk": 10,
     "shown": 10,
     "trl": 10,
-    "cli": 11,
-    "__init__": 12,
-    "__main__": 12,
+    "cli": 12,
+    "__init__": 13,
+    "__main__": 13,
 }
 EDGES_ONLY_FOR = {"readers": {"readers", "cli", "__init__"}, "cli": {"cli", "__main__"}}
 

@@ -36,9 +36,12 @@ PRICES = {
 }  # fmt: skip
 
 
-def worth(fit: PassRateFit, g: int, kappa: float, rho: float, name: str = "grpo") -> float:
-    """``E[t]**2 / (E[t**2] + kappa E[v] - rho E[t]**2)`` of eq. 26."""
-    m = get_estimator(name).moments(fit.group_pmf, g)
+def worth(fit: PassRateFit, g: int, kappa: float, rho: float, name: str = "grpo", largest: int = 8) -> float:
+    """``E[t]**2 / (E[t**2] + kappa E[v] - rho E[t]**2)`` of eq. 26, in a table that goes up to ``largest``.
+
+    Of the counts up to n = 8; of the likely law where the table goes beyond.
+    """
+    m = get_estimator(name).moments(fit.group_pmf if largest <= 8 else fit.likely_rates.group_pmf, g)
     return m.signal**2 / (m.signal_square + kappa * m.noise - rho * m.signal**2)
 
 
@@ -167,7 +170,9 @@ def test_regret_and_ends_with_coherence(example_fit: PassRateFit) -> None:
     plan = plan_group_size(example_fit, budget=BUDGET, coherence=0.3, group_sizes=SIZES)
     groups = np.array([p.design.prompts_per_step * 500 for p in plan.frontier])
     kappas = plan.kappa.grid()
-    table = np.array([[n * worth(example_fit, g, k, 0.3) for k in kappas] for g, n in zip(SIZES, groups, strict=True)])
+    table = np.array(
+        [[n * worth(example_fit, g, k, 0.3, largest=32) for k in kappas] for g, n in zip(SIZES, groups, strict=True)]
+    )
     share = table / table.max(axis=0)
     assert [p.worst_regret for p in plan.frontier] == pytest.approx(list(1 - share.min(axis=1)))
     assert [p.progress_low for p in plan.frontier] == pytest.approx(list(share[:, 0]))
@@ -251,7 +256,9 @@ def test_without_a_total_the_dearest_unit_known_is_the_cost(example_fit: PassRat
     plan = plan_group_size(
         example_fit, budget=Budget(prompts_per_step=100, steps=10), group_sizes=SIZES, cost=cost, kappa=10.0
     )
-    value = np.array([1000 * worth(example_fit, g, 10.0, 0.0) / (by_size(plan)[g].cost.usd or 0.0) for g in SIZES])
+    value = np.array(
+        [1000 * worth(example_fit, g, 10.0, 0.0, largest=32) / (by_size(plan)[g].cost.usd or 0.0) for g in SIZES]
+    )
     assert [1 - p.worst_regret for p in plan.frontier] == pytest.approx(list(value / value.max()))
     assert plan.sensitivity[0].two_stage == pytest.approx(
         two_stage_group_size(example_fit, 10.0, prompt_rollouts=fixed_cost(plan_budget(), cost, 0.335)), rel=1e-3
@@ -447,7 +454,7 @@ def test_kappas_that_would_change_the_pick(example_fit: PassRateFit, size: int, 
 
     plan = plan_group_size(example_fit, budget=BUDGET, group_sizes=SIZES)
     grid = plan.kappa.grid()
-    value = np.array([[worth(example_fit, g, k, 0.0) / g for k in grid] for g in SIZES])
+    value = np.array([[worth(example_fit, g, k, 0.0, largest=32) / g for k in grid] for g in SIZES])
     table = value / value.max(axis=0)
     row = table[SIZES.index(size)]
     edge = grid[row >= 0.9][0 if side == "below" else -1]
@@ -483,7 +490,7 @@ def test_limits_of_progress_use_the_groups_the_kappa_and_the_coherence(example_f
     plan = plan_group_size(example_fit, budget=BUDGET, group_sizes=[4, 8, 16], coherence=0.3, kappa=(1.0, 50.0))
     groups = [p.design.prompts_per_step * 500.0 for p in plan.frontier]
     for kappa in (1.0, 50.0):
-        values = [n * worth(example_fit, g, kappa, 0.3) for n, g in zip(groups, (4, 8, 16), strict=True)]
+        values = [n * worth(example_fit, g, kappa, 0.3, largest=16) for n, g in zip(groups, (4, 8, 16), strict=True)]
         best = int(np.argmax(values))
         for which, planned in enumerate(plan.frontier):
             low, high = plan.progress_limits(planned, kappa)
@@ -496,7 +503,7 @@ def test_limits_of_progress_use_the_groups_the_kappa_and_the_coherence(example_f
             assert low <= ratio <= high
             if which != best:
                 advantage = get_estimator("grpo")
-                moments = {g: advantage.moments(example_fit.group_pmf, g) for g in (4, 8, 16)}
+                moments = {g: advantage.moments(example_fit.likely_rates.group_pmf, g) for g in (4, 8, 16)}
                 sizes = ((4, 8, 16)[which], (4, 8, 16)[best])
 
                 def tangent(

@@ -153,8 +153,8 @@ class Answer:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        from grpo_plan.cli.diagnose_ahead import ahead_json, what_if_json
-        from grpo_plan.cli.diagnose_json import diagnosis_json
+        from grpo_plan.cli.diagnose_ahead import ahead_json
+        from grpo_plan.documents.diagnose import diagnosis_json, what_if_json
 
         return {
             **diagnosis_json(self.diagnosis),

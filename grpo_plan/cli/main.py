@@ -15,7 +15,7 @@ from grpo_plan.errors import GrpoPlanError, one_line
 
 COMMANDS = tuple(
     "example mixed formats fit plan refill temperature mix allocate emit pilot-size passk remedies advantages "
-    "losses simulate plot diagnose watch".split()
+    "losses simulate plot diagnose watch report".split()
 )
 BAD_DATA = 1
 # typer does not export the base of its usage errors; this is it, in every version.

@@ -217,6 +217,11 @@ def _pilot_options(
     return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 
+def pilot_option_names() -> tuple[str, ...]:
+    """Names of the options that say how a pilot is read; its sources are not among them."""
+    return tuple(name for name in inspect.signature(_pilot_options).parameters if name != "pilot")
+
+
 def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Callable[..., None]:
     """Give a command the options that read a pilot; it receives them as its first argument, a PilotRequest.
 

@@ -21,8 +21,9 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.cost_options import CostRequest, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
-from grpo_plan.cli.trainer_options import TrainerRequest, takes_trainer
+from grpo_plan.cli.trainer_options import takes_trainer
 from grpo_plan.errors import DomainError
+from grpo_plan.trainers.choice import TrainerRequest
 
 if TYPE_CHECKING:
     from grpo_plan.planning.kappa import KappaMeasurement

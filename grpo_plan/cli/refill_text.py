@@ -14,7 +14,7 @@ from grpo_plan.batches.stopping import Bounded
 from grpo_plan.cli.common import PAGE_WIDTH, console, percent, print_table, say
 from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import HUGE, chance, few, plural, rate, short_count, with_interval
-from grpo_plan.cli.refill_advice import assumptions, better_option, trainer_settings
+from grpo_plan.documents.refill_advice import assumptions, better_option, trainer_settings
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 

@@ -160,8 +160,8 @@ def parse_hint(odds: float | None, gain: float | None, *, share: float, when: st
 
 def document(found: RemedyComparison) -> dict[str, Any]:
     """The body of the JSON answer."""
-    from grpo_plan.cli.fit import model_json, pilot_json
-    from grpo_plan.cli.numbers import dead_json
+    from grpo_plan.documents.parts import dead_json
+    from grpo_plan.documents.pilots import model_json, pilot_json
 
     kappa = found.kappa
     return {

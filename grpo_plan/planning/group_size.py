@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_level, require
 from grpo_plan.costs import Budget, CostModel, binding_constraint
 from grpo_plan.errors import DomainError, InfeasiblePlanError
-from grpo_plan.estimators import GroupMoments, get_estimator
+from grpo_plan.estimators import Estimator, GroupMoments, get_estimator
+from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.assumptions import assumptions
@@ -38,6 +39,7 @@ from grpo_plan.planning.signal import (
     FLAT_SHARE,
     KappaRange,
     as_coherence,
+    group_moments,
     progress,
     two_stage_group_size,
 )
@@ -94,7 +96,7 @@ def plan_group_size(
     >>> from grpo_plan.fitting import fit_pass_rates
     >>> from grpo_plan.pilot import Pilot
     >>> fit = fit_pass_rates(Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4))
-    >>> plan = plan_group_size(fit, budget=Budget(rollouts=100_000, steps=100), kappa=5.0, group_sizes=[2, 4, 8])
+    >>> plan = plan_group_size(fit, budget=Budget(rollouts=100_000, steps=100), kappa=2.0, group_sizes=[2, 4, 8])
     >>> plan.recommended.design.group_size, plan.recommended.design.prompts_per_step
     (4, 250)
     """
@@ -116,11 +118,8 @@ def plan_group_size(
     feasible = feasible_designs(fit, budget, cost, group_sizes, rules, share, smallest=advantage.min_group_size)
     candidates = feasible.candidates
     sizes = [c.design.group_size for c in candidates]
-    laws = {size: c.law for size, c in zip(sizes, candidates, strict=True)}
-    probed = get_estimator("rloo")  # whose gradients a probe measures
-    extra = {advantage.law_size(size) for size in sizes} - set(laws)
-    laws.update(fit.group_pmfs(extra))
-    moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
+    moments = group_moments(fit, sizes, advantage)
+    noisier = [1.0] * len(sizes) if measurement is None else _noise_over_probed(fit, sizes, advantage, kappas.middle)
     groups = np.array([comparable_groups(c, budget, cost) for c in candidates])
     table = progress(moments, groups, kappas.grid(), rho)
     if not table.any():
@@ -147,7 +146,7 @@ def plan_group_size(
                 measurement,
                 sizes[i],
                 moments[i],
-                probed.moments(laws.__getitem__, sizes[i]),
+                noisier[i],
                 c.solved.cost.groups / (c.design.steps or 1),
                 kappas,
                 rho,
@@ -210,27 +209,38 @@ def _refuse_hopeless(fit: PassRateFit) -> None:
             )
 
 
+def _noise_over_probed(fit: PassRateFit, sizes: list[int], advantage: Estimator, kappa: float) -> list[float]:
+    """Noise to signal of an estimator over that of RLOO, whose gradients a probe measures (theory.md, eq. 25)."""
+    probed = get_estimator("rloo")
+    ratios = []
+    for size in sizes:  # each ratio by one law
+        laws = laws_of_one(fit, {advantage.law_size(size), probed.law_size(size)})
+        own, theirs = (e.moments(laws.__getitem__, size) for e in (advantage, probed))
+        noise, least = (
+            float(m.variance(np.array(kappa), 0.0)) * o.signal**2 for m, o in ((own, theirs), (theirs, own))
+        )
+        ratios.append(noise / least if least > 0.0 else 1.0)
+    return ratios
+
+
 def _noise_to_signal(
     measurement: KappaMeasurement | None,
     group_size: int,
     moments: GroupMoments,
-    probed: GroupMoments,
+    noisier: float,
     groups: float,
     kappas: KappaRange,
     coherence: float,
 ) -> NoiseToSignal | None:
     """Of a step: as measured, or from the coherence and the range of kappa (theory.md, eq. 26 and 51).
 
-    A probe measures RLOO gradients; those of another estimator have more or less noise by eq. 25.
+    A probe measures RLOO gradients; those of another estimator have ``noisier`` times their noise to signal.
     """
     if measurement is not None:
         found = measurement.noise_to_signal(max(1, round(groups)), group_size)
         if found is not None and moments.signal > 0.0:
-            kappa = np.array(kappas.middle)
-            own, theirs = (m.variance(kappa, 0.0) / m.signal**2 for m in (moments, probed))
-            more = float(own / theirs)
-            value, high = (None if x is None else more * x for x in (found.value, found.high))
-            return NoiseToSignal(value=value, low=more * found.low, high=high)
+            value, high = (None if x is None else noisier * x for x in (found.value, found.high))
+            return NoiseToSignal(value=value, low=noisier * found.low, high=high)
     if coherence == 0.0 or moments.signal == 0.0:
         return None
     with np.errstate(over="ignore", divide="ignore"):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from grpo_plan._binomial import binomial_window
 from grpo_plan.estimators import Estimator, GroupMoments, get_estimator
 from grpo_plan.fitting.functionals import custom
+from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,7 @@ def progress_limits(
     """Confidence limits of a design's progress relative to the best one's at one kappa.
 
     The logarithm of the ratio is replaced by its tangent in F at the fitted law; the limits of that linear mean are
-    those over all F that the pilot leaves possible.
+    those over all F that the pilot leaves possible. All designs are judged by one law (theory.md, eq. 28).
 
     Args:
         fit: Fitted pass rates.
@@ -44,7 +45,7 @@ def progress_limits(
         level: Confidence level.
     """
     advantage = get_estimator(estimator)
-    laws = fit.group_pmfs({s for size in sizes for s in (size, advantage.law_size(size))})
+    laws = laws_of_one(fit, {advantage.law_size(size) for size in sizes})
     moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
     worth = np.array([_worth(m, kappa, coherence) for m in moments]) * np.asarray(groups)
     best = int(np.argmax(worth))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from grpo_plan._validate import as_one_probability, as_positive
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators import PAIRS_OF_FOUR, TWO_PAIRS_OF_FOUR, Estimator, GroupMoments
+from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
 
 Floats = NDArray[np.float64]
@@ -96,9 +98,17 @@ def as_kappa_range(kappa: KappaRange | tuple[float, float] | float) -> KappaRang
     return KappaRange(low=float(pair[0]), high=float(pair[1]))
 
 
-def group_moments(fit: PassRateFit, group_size: int, estimator: Estimator) -> GroupMoments:
-    """Moments of the estimate of one group, from the law of its passes alone."""
-    return estimator.moments(fit.group_pmf, group_size)
+def group_moments(fit: PassRateFit, group_sizes: Sequence[int], estimator: Estimator) -> list[GroupMoments]:
+    """Moments of the estimate of one group at each size, all of one law of the pass rates (theory.md, eq. 28).
+
+    They are for ratios: where counts answer at every size they are those of the counts; with one size beyond, all are
+    of the likely law.
+
+    Raises:
+        PilotError: The pilot does not determine the law of passes.
+    """
+    laws = laws_of_one(fit, {estimator.law_size(size) for size in group_sizes})
+    return [estimator.moments(laws.__getitem__, size) for size in group_sizes]
 
 
 def as_coherence(coherence: float) -> float:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from grpo_plan.estimators import Estimator
 from grpo_plan.estimators.moments import general_weights
+from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.live import NOTHING, ByKind, Ranged, clipped
-from grpo_plan.remedies.means import laws_of_one, share_of
+from grpo_plan.remedies.means import share_of
 
 Floats = NDArray[np.float64]
 

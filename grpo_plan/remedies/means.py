@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan.fitting.functionals import Functional, custom
-from grpo_plan.fitting.points import thinned
+from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.live import Ranged, at_rates
 
 Floats = NDArray[np.float64]
-
-
-def laws_of_one(fit: PassRateFit, sizes: Iterable[int]) -> dict[int, Floats]:
-    """Laws of the passes in groups of several sizes, all of one law of the pass rates (theory.md, eq. 119).
-
-    `PassRateFit.group_pmf` answers from counts where it can and from fits elsewhere: right for one mean, not for a
-    ratio of two. Here all sizes are thinned from the counts of the largest, or all are of the likely law.
-
-    Raises:
-        PilotError: The pilot does not determine the law of passes.
-    """
-    wanted = sorted(set(sizes), reverse=True)
-    largest = fit.group_pmf(wanted[0])
-    if fit.family != "auto":
-        return {n: fit.group_pmf(n) for n in wanted}
-    if wanted[0] > fit.max_counted_group_size:
-        return {n: fit.likely_rates.group_pmf(n) for n in wanted}
-    laws = {}
-    for n in wanted:
-        while largest.size - 1 > n:
-            largest = thinned(largest)
-        laws[n] = largest
-    return laws
 
 
 def share_of(fit: PassRateFit, part: Floats, whole: float, total: tuple[Floats, ...], level: float) -> Ranged:

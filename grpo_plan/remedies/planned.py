@@ -10,7 +10,7 @@ from grpo_plan.estimators import get_estimator
 from grpo_plan.planning.live import Ranged
 from grpo_plan.planning.plan import Plan
 from grpo_plan.planning.signal import group_moments, progress
-from grpo_plan.remedies.progress import Judged, progress_ratio, same_plan
+from grpo_plan.remedies.progress import progress_ratio, same_plan, side_by_side
 from grpo_plan.remedies.result import AtKappa
 
 WORTH_SAYING = 0.95  # a ratio below it at some kappa shown
@@ -69,11 +69,11 @@ def beside(plan: Plan, reference: str = "rloo") -> PlannedBeside | None:
         return None
     designs = [p for p in plan.frontier if p.design.group_size >= other.min_group_size]
     groups = np.array([plan.groups_of(p) for p in designs])
-    moments = [group_moments(fit, p.design.group_size, other) for p in designs]
+    moments = group_moments(fit, [p.design.group_size for p in designs], other)
     pick = int(np.argmax(progress(moments, groups, plan.kappa.grid(), plan.coherence).min(axis=1)))
     theirs = designs[pick]
-    one = Judged.of(fit, get_estimator(plan.estimator), best.design.group_size)
-    base = Judged.of(fit, other, theirs.design.group_size)
+    sides = (get_estimator(plan.estimator), best.design.group_size), (other, theirs.design.group_size)
+    one, base = side_by_side(fit, *sides)
     rollouts = [plan.groups_of(p) * p.design.group_size for p in (best, theirs)]
     factor = rollouts[0] / rollouts[1]
     rows = []

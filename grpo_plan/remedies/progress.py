@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from grpo_plan.estimators import Estimator, GroupMoments
 from grpo_plan.fitting.functionals import custom
+from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.live import Ranged, at_rates
-from grpo_plan.remedies.means import laws_of_one
 from grpo_plan.remedies.result import AtKappa, Effect
 
 Floats = NDArray[np.float64]

@@ -1,10 +1,10 @@
-"""pass@k for JSON."""
+"""The body of ``passk --json``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grpo_plan.cli.fit import model_json, pilot_json
+from grpo_plan.documents.pilots import model_json, pilot_json
 
 if TYPE_CHECKING:
     from grpo_plan.fitting.intervals import Interval

@@ -1,0 +1,382 @@
+"""`build_report`: every answer to a pilot and a run, in one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any
+
+from grpo_plan._validate import as_level, require
+from grpo_plan.costs import Budget
+from grpo_plan.documents.parts import dead_json
+from grpo_plan.errors import DomainError
+from grpo_plan.estimators import get_estimator
+from grpo_plan.fitting.result import PassRateFit
+from grpo_plan.pilot import Pilot
+from grpo_plan.planning.kappa import KappaMeasurement
+from grpo_plan.planning.plan import Plan
+from grpo_plan.planning.planned_kappa import planned_kappa
+from grpo_plan.planning.signal import KappaRange
+from grpo_plan.planning.temperature_result import nearest_to_one
+from grpo_plan.report.difficulty import difficulty_document
+from grpo_plan.report.request import (
+    ASSUMED_STEP,
+    EXAMPLE_PROMPTS,
+    FIT_SIZES,
+    PLAIN_KAPPA,
+    ReportRequest,
+    ThresholdPilot,
+)
+from grpo_plan.report.result import Report
+from grpo_plan.report.sections import (
+    FEWEST_STRATA,
+    MOST_STRATA,
+    Missing,
+    command_document,
+    diagnosis_section,
+    fit_section,
+    fitted,
+    mix_section,
+    plan_section,
+    planned,
+    refill_section,
+    temperature_section,
+)
+from grpo_plan.report.spelled import spelled
+from grpo_plan.report.verdict import verdict_document
+from grpo_plan.report.what_if import RANGES, VERSION, Preset, preset_tables, table_sizes
+from grpo_plan.report.words import command_line
+from grpo_plan.run_log import RunLog
+from grpo_plan.trainers.planned import PlannedRecipe
+
+NO_PILOT = "There is no pilot: give rollouts of the policy that shall be trained, e.g. grpo-plan report pilot.jsonl."
+NO_RUN = "No run was given: add its log, e.g. grpo-plan report pilot.jsonl runs/exp1 -o report.html."
+ONE_TEMPERATURE = "The pilot has one temperature: give pilots of the same prompts at others with --pilot T=FILE."
+NO_STRATA = "The pilot has no named parts: name their column with --stratum-column."
+NO_TRAINER = "No trainer was named: give --trainer, e.g. --trainer trl."
+EVERYTHING = ("fit", "plan", "refill", "temperature", "mix", "strata", "diagnose", "difficulty", "curve", "what_if")
+
+
+def build_report(
+    pilot: Pilot | Mapping[float, Pilot] | None,
+    run: RunLog | None = None,
+    request: ReportRequest | None = None,
+    **options: Any,
+) -> Report:
+    """Everything that can be said of a pilot, of a run, or of both.
+
+    What cannot be planned is a section with its reason; only arguments outside their domain raise.
+
+    Args:
+        pilot: Counts of the policy to be trained, one for each temperature if there are several, or None.
+        run: Log of a run.
+        request: What is asked for.
+        options: Fields of the request by name instead: ``budget`` (without one the plan is of one
+            step of 128 prompts, and says so), ``cost_of`` (from a pilot to a `CostModel`), ``objective``,
+            ``estimator``, ``kappa``, ``group_sizes``, ``coherence``, ``level``, ``population``, ``trainer``,
+            ``expectation`` (of the run), ``settings`` (of its checks), ``made`` (date).
+
+    Raises:
+        DomainError: Neither pilot nor run, or an argument outside its domain.
+
+    >>> pilot = Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4)
+    >>> report = build_report(pilot, budget=Budget(rollouts=100_000, steps=100), kappa=5.0)
+    >>> document = report.document()
+    >>> document["plan"]["recommended"]["group_size"], [m["section"] for m in document["missing"]]
+    (4, ['temperature', 'strata', 'mix', 'diagnose', 'trainer'])
+    """
+    asked = replace(request or ReportRequest(), **options)
+    if pilot is None and run is None:
+        raise DomainError("A report needs a pilot or a run; got neither. Give grpo-plan report PILOT_OR_RUN.")
+    as_level(asked.level)
+    main, others = _main(pilot)
+    main = asked.main or main
+    if asked.words is None:
+        asked = replace(asked, words=spelled(asked, None if main is None else asked.cost_of(main)))
+    missing = Missing(asked.absent)
+    body: dict[str, Any] = dict.fromkeys(EVERYTHING)
+    commands: dict[str, str] = {}
+    fit, plan, made_with = None, None, PlannedRecipe()
+    if main is None:
+        for section in EVERYTHING:
+            if section != "diagnose":
+                missing.setdefault(section, missing.get("pilot", NO_PILOT))
+    else:
+        fit = missing.attempt("fit", lambda: fitted(main, asked))
+    if fit is not None:
+        plan, made_with = _plan(fit, asked, body, missing, commands)
+        _fit(fit, plan, asked, body, missing, commands)
+        _temperature(others, plan, asked, body, missing, commands)
+        _strata(fit, plan, asked, body, missing, commands)
+        _what_if(fit, plan, made_with, asked, body, missing)
+    elif main is not None:
+        for section in EVERYTHING:
+            if section != "diagnose":
+                missing.setdefault(section, missing["fit"])
+    diagnosis = None
+    if run is None:
+        missing.setdefault("diagnose", NO_RUN)
+    else:
+        require(run, RunLog, "run", "Read it with read_run.")
+        found = missing.attempt("diagnose", lambda: diagnosis_section(run, asked))
+        if found is not None:
+            body["diagnose"], diagnosis = found
+            if asked.said.run is not None:
+                commands["diagnose"] = command_line(["diagnose", *asked.said.run, "--json"])
+    trainer = None if body["plan"] is None else body["plan"]["trainer"]
+    if trainer is None:
+        missing.setdefault("trainer", missing.get("plan", NO_TRAINER))
+    title = asked.title or _title(asked, main, run)
+    assumed = [ASSUMED_STEP] if main is not None and (asked.example or asked.budget is None) else []
+    document = {
+        **command_document("report", {"title": title}),
+        "verdict": verdict_document(fit, plan, diagnosis, missing, asked.level),
+        **body,
+        "assumptions": [] if plan is None else list(plan.assumptions),
+        "provenance": _provenance(asked, commands, assumed),
+        "trainer": trainer,
+        "missing": [{"section": name, "reason": reason} for name, reason in missing.items() if name != "pilot"],
+    }
+    return Report(title=title, missing=dict(missing), _document=document)
+
+
+def _main(pilot: Pilot | Mapping[float, Pilot] | None) -> tuple[Pilot | None, Pilot | Mapping[float, Pilot] | None]:
+    """The pilot that is planned on, at the temperature nearest 1, and all of them where there are several."""
+    if pilot is None:
+        return None, None
+    if isinstance(pilot, Pilot):
+        if len(pilot.temperatures) < 2:
+            return pilot, None
+        return pilot.select(temperature=nearest_to_one(list(pilot.temperatures))), pilot
+    for one in pilot.values():
+        require(one, Pilot, "pilot", "Read one with read_pilot(...).")
+    if len(pilot) == 1:
+        return next(iter(pilot.values())), None
+    return pilot[nearest_to_one(list(pilot))], pilot
+
+
+def _plan(
+    fit: PassRateFit, asked: ReportRequest, body: dict[str, Any], missing: Missing, commands: dict[str, str]
+) -> tuple[Plan | None, PlannedRecipe]:
+    words, budget = asked.said, asked.budget or Budget(prompts_per_step=EXAMPLE_PROMPTS)
+    plan = missing.attempt("plan", lambda: planned(fit, budget, asked))
+    made = None if plan is None else missing.attempt("plan", lambda: plan_section(plan, asked))
+    if plan is None or made is None:
+        missing.setdefault("refill", f"There is no plan to refill: {missing['plan']}")
+        return None, PlannedRecipe()
+    body["plan"], recipe = made
+    kappa = () if words.kappa == PLAIN_KAPPA else ("--kappa", words.kappa)
+    commands["plan"] = command_line(
+        ["plan", *words.pilot, *words.budget, *kappa, *words.plan, *words.trainer, "--json"]
+    )
+    filled = missing.attempt("refill", lambda: refill_section(plan, recipe, asked))
+    if filled is not None:
+        body["refill"], design = filled
+        commands["refill"] = command_line(["refill", *words.pilot, *design, *_common(words.plan), "--json"])
+    return plan, recipe
+
+
+def _fit(
+    fit: PassRateFit,
+    plan: Plan | None,
+    asked: ReportRequest,
+    body: dict[str, Any],
+    missing: Missing,
+    commands: dict[str, str],
+) -> None:
+    sizes = sorted({*FIT_SIZES, *([] if plan is None else [plan.recommended.design.group_size])})
+    body["fit"] = missing.attempt("fit", lambda: fit_section(fit, sizes, asked))
+    listed = ",".join(str(size) for size in sizes)
+    words = ["fit", *asked.said.pilot, "--group-sizes", listed, "--compare", *_common(asked.said.plan), "--json"]
+    commands["fit"] = command_line(words)
+    body["difficulty"] = missing.attempt("difficulty", lambda: difficulty_document(fit))
+
+
+def _temperature(
+    pilots: Pilot | Mapping[float, Pilot] | None,
+    plan: Plan | None,
+    asked: ReportRequest,
+    body: dict[str, Any],
+    missing: Missing,
+    commands: dict[str, str],
+) -> None:
+    if pilots is None:
+        missing.setdefault("temperature", ONE_TEMPERATURE)
+        return
+    size = 8 if plan is None else plan.recommended.design.group_size
+    body["temperature"] = missing.attempt("temperature", lambda: temperature_section(pilots, size, asked.level))
+    if body["temperature"] is not None and asked.said.several is not None:
+        level = _only(asked.said.plan, ("--level",))
+        words = ["temperature", *asked.said.several, "--group-size", str(size), *level, "--json"]
+        commands["temperature"] = command_line(words)
+
+
+def _strata(
+    fit: PassRateFit,
+    plan: Plan | None,
+    asked: ReportRequest,
+    body: dict[str, Any],
+    missing: Missing,
+    commands: dict[str, str],
+) -> None:
+    count = len(fit.pilot.strata)
+    if not FEWEST_STRATA <= count <= MOST_STRATA:
+        reason = (
+            NO_STRATA if count < FEWEST_STRATA else f"{count:,} parts are too many to compare: keep some (--where)."
+        )
+        missing.setdefault("strata", reason)
+        missing.setdefault("mix", reason)
+        return
+    body["strata"] = None if body["fit"] is None else body["fit"].get("strata")
+    if body["strata"] is None:
+        missing.setdefault("strata", "The parts of this pilot cannot be fitted by themselves: groups are missing.")
+    if plan is None:
+        missing.setdefault("mix", f"There is no plan to mix for: {missing['plan']}")
+        return
+    body["mix"] = missing.attempt("mix", lambda: mix_section(fit.pilot, plan, asked))
+    if body["mix"] is not None:
+        words, design = asked.said, plan.recommended.design
+        line = ["mix", *words.pilot, "--group-size", str(design.group_size)]
+        line += ["--prompts-per-step", str(design.prompts_per_step), *_only(words.plan, ("--estimator", "--level"))]
+        line += [] if words.kappa == PLAIN_KAPPA else ["--kappa", words.kappa]
+        commands["mix"] = command_line([*line, "--json"])
+
+
+def _what_if(
+    fit: PassRateFit,
+    plan: Plan | None,
+    recipe: PlannedRecipe,
+    asked: ReportRequest,
+    body: dict[str, Any],
+    missing: Missing,
+) -> None:
+    advantage, words = get_estimator(asked.estimator), asked.said
+    planned_sizes = [] if plan is None else [p.design.group_size for p in plan.frontier]
+    sizes = table_sizes(planned_sizes, advantage.min_group_size)
+    body["curve"] = missing.attempt("curve", lambda: [dead_json(fit.dead(size, asked.level)) for size in sizes])
+    found = missing.attempt("what_if", lambda: planned_kappa(asked.kappa, fit) if plan is None else plan.kappa)
+    if found is None:
+        return
+    kappas: KappaRange = found
+    measurement = asked.kappa if isinstance(asked.kappa, KappaMeasurement) else None
+    label = "rewards as read" if asked.threshold is None else f"reward >= {asked.threshold:g}"
+    presets = [
+        Preset(label=label, threshold=asked.threshold, fit=fit, cost=asked.cost_of(fit.pilot), arguments=words.pilot)
+    ]
+    presets += [p for other in asked.thresholds if (p := _preset(other, asked, missing)) is not None]
+    tables = [
+        table
+        for preset in presets
+        if (
+            table := missing.attempt(
+                "what_if" if preset is presets[0] else f"what_if at {preset.label}",
+                lambda preset=preset: preset_tables(  # type: ignore[misc]
+                    preset, sizes, estimator=asked.estimator, kappas=kappas, measurement=measurement,
+                    coherence=asked.coherence, level=asked.level,
+                ),
+            )
+        )
+        is not None
+    ]  # fmt: skip
+    if "what_if" in missing:
+        return
+    body["what_if"] = {
+        "version": VERSION,
+        "level": asked.level,
+        "estimator": asked.estimator,
+        "coherence": asked.coherence,
+        "kappa": {
+            "low": kappas.low, "high": kappas.high, "value": kappas.value, "measured": kappas.measured,
+            "shown": [float(k) for k in kappas.shown()],
+        },
+        "kappa_argument": words.kappa,
+        "arguments": list(_only(words.plan, ("--estimator", "--coherence", "--population", "--level"))),
+        "cost_arguments": list(_costs(words.budget)),
+        "refill_arguments": list(_common(words.plan)),
+        "presets": tables,
+        "start": _start(plan, recipe, asked, sizes),
+        "ranges": RANGES,
+    }  # fmt: skip
+
+
+def _preset(other: ThresholdPilot, asked: ReportRequest, missing: Missing) -> Preset | None:
+    label = f"reward >= {other.threshold:g}"
+    fit = missing.attempt(f"what_if at {label}", lambda: fitted(other.pilot, asked))
+    if fit is None:
+        return None
+    return Preset(
+        label=label, threshold=other.threshold, fit=fit, cost=asked.cost_of(other.pilot), arguments=other.words
+    )
+
+
+def _start(plan: Plan | None, recipe: PlannedRecipe, asked: ReportRequest, sizes: list[int]) -> dict[str, Any]:
+    """The plan as a choice: by its budget in rollouts where that alone made it, else by its design."""
+    choice: dict[str, Any] = {
+        "preset": 0, "group_size": sizes[0], "prompts_per_step": EXAMPLE_PROMPTS, "steps": None,
+        "budget_rollouts": None, "refill": False, "batch_multiplier": None, "gen_batch_size": None,
+        "max_rounds": None, "kappa": None,
+    }  # fmt: skip
+    if plan is None:
+        return {**choice, "group_size": 8 if 8 in sizes else sizes[0]}
+    design, budget = plan.recommended.design, asked.budget
+    choice |= {"group_size": design.group_size, "prompts_per_step": design.prompts_per_step, "steps": design.steps}
+    if budget is not None and set(budget.totals) == {"rollouts"} and budget.rollouts_per_step is None:
+        two = (budget.prompts_per_step is None) != (budget.steps is None)
+        if two and plan.trainer is None:
+            choice |= {"prompts_per_step": budget.prompts_per_step, "steps": budget.steps}
+            choice["budget_rollouts"] = budget.rollouts
+    if plan.cost_model.refill:
+        choice |= {"refill": True, "batch_multiplier": recipe.batch_multiplier, "max_rounds": recipe.max_rounds}
+    return choice
+
+
+def _title(asked: ReportRequest, main: Pilot | None, run: RunLog | None) -> str:
+    names = [source.name for source in asked.sources if source.role in ("pilot", "run")]
+    if names:
+        return f"{' and '.join(dict.fromkeys(names[:3]))}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+    parts = [] if main is None else [f"a pilot of {main.prompts:,} prompts"]
+    return " and ".join([*parts, *([] if run is None else [f"run {run.source}"])])
+
+
+def _provenance(asked: ReportRequest, commands: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
+    return {
+        "version": asked.version,
+        "made": asked.made.isoformat(timespec="seconds"),
+        "command": command_line(asked.said.report),
+        "sources": [{**asdict(s), "dropped": dict(s.dropped), "notes": list(s.notes)} for s in asked.sources],
+        "commands": dict(commands),
+        "assumed": assumed,
+    }
+
+
+def _common(words: tuple[str, ...]) -> tuple[str, ...]:
+    """What every command that fits takes."""
+    return _only(words, ("--population", "--level"))
+
+
+def _only(words: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Options of these names with their values.
+
+    >>> _only(("--level", "0.9", "--objective", "max-dead"), ("--level",))
+    ('--level', '0.9')
+    """
+    found: list[str] = []
+    for name, value in pairwise(words):
+        if name in names:
+            found += [name, value]
+    return tuple(found)
+
+
+def _costs(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Costs without what fixes the size of the run, and without the refill, which a choice has of its own."""
+    fixed: tuple[str, ...] = ("--budget-rollouts", "--budget-tokens", "--budget-gpu-hours", "--budget-usd")
+    fixed += ("--steps", "--prompts-per-step", "--rollouts-per-step")
+    found, rest = [], list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in fixed:
+            rest.pop(0)
+        elif word != "--refill":
+            found.append(word)
+    return tuple(found)
