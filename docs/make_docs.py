@@ -170,6 +170,16 @@ def with_formats(page: str) -> str:
     return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
 
 
+def write_tutorial(path: Path) -> None:
+    """docs/tutorial.md and its pictures, from its cells."""
+    import tutorial  # type: ignore[import-not-found]
+
+    with tempfile.TemporaryDirectory() as folder:
+        path.write_text(
+            tutorial.refreshed(path.read_text(encoding="utf-8"), Path(folder), path.parent), encoding="utf-8"
+        )
+
+
 def with_frames(page: str) -> str:
     """docs/frames.md with the columns of every dataframe, written from the views."""
     from grpo_plan.shown.registry import views
@@ -282,6 +292,8 @@ def main() -> None:
     page.write_text(with_formats(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "frames.md"
     page.write_text(with_frames(page.read_text(encoding="utf-8")), encoding="utf-8")
+    if "docs/tutorial.md" in (sys.argv[1:] or PAGES):
+        write_tutorial(ROOT / "docs" / "tutorial.md")
     page = ROOT / "docs" / "losses.md"
     page.write_text(with_aggregations(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "advantages.md"

@@ -12,7 +12,7 @@ from grpo_plan.shown.fields import Field, View, plain
 from grpo_plan.shown.registry import view_of
 
 MOST_ROWS = 12
-LONGEST_CELL = 240  # characters
+LONGEST_CELL = 400  # characters
 UNKNOWN = "unknown"
 
 # Colours are those of the notebook; only lines are grey, at a strength that shows on light and on dark. The classes
