@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "tutorial.md"
 sys.path.insert(0, str(ROOT / "docs" / "site"))
-import tutorial  # noqa: E402
+import tutorial  # type: ignore[import-not-found]  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

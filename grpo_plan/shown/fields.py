@@ -139,14 +139,18 @@ def _title(name: str, title: str | None) -> str:
     return name.replace("_", " ") if title is None else title
 
 
-def _single(kind: Kind, name: str, unit: str, meaning: str, get: Get, title: str | None, cell: Any) -> Field:
+def _single(
+    kind: Kind, name: str, unit: str, meaning: str, get: Get, title: str | None, cell: Any, none: str = "unknown"
+) -> Field:
     found = _getter(name, get)
-    return Field(_title(name, title), (Column(name, kind, unit, meaning),), lambda row: (found(row),), known(cell))
+    return Field(
+        _title(name, title), (Column(name, kind, unit, meaning),), lambda row: (found(row),), known(cell, none)
+    )
 
 
-def known(show: Callable[[Any], str]) -> Callable[[Any], str]:
+def known(show: Callable[[Any], str], none: str = "unknown") -> Callable[[Any], str]:
     """How to show a value that may be unknown."""
-    return lambda value: "unknown" if value is None else show(value)
+    return lambda value: none if value is None else show(value)
 
 
 def figures(value: float) -> str:
@@ -158,9 +162,11 @@ def figures(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 9999.5 else short_count(value)
 
 
-def whole(name: str, meaning: str, get: Get = None, *, unit: str = "", title: str | None = None) -> Field:
-    """A whole number."""
-    return _single("int", name, unit, meaning, get, title, short_count)
+def whole(
+    name: str, meaning: str, get: Get = None, *, unit: str = "", title: str | None = None, none: str = "unknown"
+) -> Field:
+    """A whole number; ``none`` is shown in the place of one that there is not."""
+    return _single("int", name, unit, meaning, get, title, short_count, none)
 
 
 def plain_number(name: str, meaning: str, get: Get = None, *, title: str | None = None) -> Field:

@@ -217,8 +217,8 @@ VIEWS = {
         rows=lambda plan: plan.options,
         fields=(
             whole("rollouts_per_prompt", "n", unit="rollouts", title="n"),
-            whole("prompts", "fewest prompts; null where no number settles it", unit="prompts"),
-            whole("rollouts", "rollouts in all; null where no number settles it", unit="rollouts"),
+            whole("prompts", "fewest prompts; null where no number settles it", unit="prompts", none="none suffice"),
+            whole("rollouts", "rollouts in all; null where no number settles it", unit="rollouts", none="-"),
             flag("settles", "whether the wanted half-width is reached"),
             share("low", "expected lower limit of D(G)", title="expected low"),
             share("high", "expected upper limit of D(G)", title="expected high"),
@@ -230,8 +230,8 @@ VIEWS = {
         rows=one,
         fields=(
             whole("rollouts_per_prompt", "n", unit="rollouts", title="n"),
-            whole("prompts", "prompts; null where no number settles it", unit="prompts"),
-            whole("rollouts", "rollouts in all; null where no number settles it", unit="rollouts"),
+            whole("prompts", "prompts; null where no number settles it", unit="prompts", none="none suffice"),
+            whole("rollouts", "rollouts in all; null where no number settles it", unit="rollouts", none="-"),
             flag("settles", "whether the wanted half-width is reached"),
             share("low", "expected lower limit of D(G)", title="expected low"),
             share("high", "expected upper limit of D(G)", title="expected high"),

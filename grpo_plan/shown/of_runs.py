@@ -32,7 +32,7 @@ ORDER = {"critical": 0, "warning": 1, "info": 2}
 
 
 def _run(run: Any) -> str:
-    span = f", {run.steps[0]:,} to {run.steps[-1]:,}" if run.steps.size else ""
+    span = f", steps {run.steps[0]:,} to {run.steps[-1]:,}" if run.steps.size else ""
     groups = "" if run.groups is None else f", {plural(run.groups.groups, 'group')} of rollouts"
     tool = "" if run.tool is None else f" of {run.tool}"
     return (

@@ -27,7 +27,7 @@ def _refill(refill: Any) -> str:
     at = refill.at_value
     low, high = refill.limits(lambda a: a.rollouts.mean)
     rollouts = ranged(at.rollouts.mean, low, high, show=few)
-    rounds = f"{few(at.rounds.mean)} rounds, {at.rounds.p95:,.0f} in 19 of 20 steps"
+    rounds = f"{few(at.rounds.mean)} rounds, at most {at.rounds.p95:,.0f} in 19 of 20 steps"
     cap = (
         ""
         if at.cap_probability is None
