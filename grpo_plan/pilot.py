@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from grpo_plan._pooling import PER_PROMPT, pooled, refuse_other_policies, refuse_other_selection, summed
 from grpo_plan._rows import MAX_ROLLOUTS_PER_PROMPT as MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan._rows import counts_of, labels_of, lengths_of, numbers_of, passes_and_rollouts
+from grpo_plan._shown import Shown
 from grpo_plan.errors import PilotError
 from grpo_plan.provenance import Provenance, merged
 
@@ -20,8 +21,8 @@ DENSE_CELLS = 4_000_000
 MAX_ROLLOUTS = 2**53  # in all: what floating-point numbers count exactly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PilotHistogram:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PilotHistogram(Shown):
     """Unique (n, k) cells of a pilot, in order of n, then k.
 
     Attributes:
@@ -46,7 +47,7 @@ class PilotHistogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pilot:
+class Pilot(Shown):
     """Rollouts of one policy on M prompts, reduced to counts.
 
     A row is a prompt. In a histogram (`from_histogram`) a row is a cell, and stands for ``prompt_count`` prompts alike.
@@ -274,10 +275,8 @@ class Pilot:
 
     def __repr__(self) -> str:
         """Size and mean, not the arrays."""
-        return (
-            f"Pilot(prompts={self.prompts}, total_rollouts={self.total_rollouts}, "
-            f"mean_pass_rate={self.mean_pass_rate:.4f}, dropped={dict(self.dropped)})"
-        )
+        size = f"prompts={self.prompts}, total_rollouts={self.total_rollouts}"
+        return f"Pilot({size}, mean_pass_rate={self.mean_pass_rate:.4f}, dropped={dict(self.dropped)})"
 
     @property
     def filtered(self) -> str | None:

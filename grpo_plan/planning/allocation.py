@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_probability
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting.result import PassRateFit
@@ -32,8 +33,8 @@ SILENCE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Allocation:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Allocation(Shown):
     """Rollouts of each prompt.
 
     Attributes:

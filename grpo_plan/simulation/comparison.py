@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.fit import fit_pass_rates
@@ -81,8 +82,8 @@ class CompetingRun:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SimulationComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SimulationComparison(Shown):
     """Trainings compared on the same prompts and random numbers.
 
     Attributes:
