@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from grpo_plan.plots_passk import plot_pass_curve
 
 from grpo_plan.passk import PassComparison, compare_pass
 from grpo_plan.pilot import Pilot
 from grpo_plan.plots import STYLE, save_figure
-from grpo_plan.plots_passk import plot_pass_curve
 
 PICTURE = Path(__file__).resolve().with_name("passk.svg")
 SEED, PROMPTS, ROLLOUTS = 20261203, 1000, 16

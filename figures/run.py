@@ -12,8 +12,7 @@ from pathlib import Path
 
 from figures.plan import planned
 from grpo_plan.example import example_run_lines
-from grpo_plan.plots import STYLE, save_figure
-from grpo_plan.plots_run import plot_composition, plot_dead_against_plan
+from grpo_plan.plots import STYLE, plot_composition, plot_dead_against_plan, save_figure
 from grpo_plan.quantities import Absent
 from grpo_plan.readers.run_reader import read_run
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from grpo_plan.errors import DomainError
-from grpo_plan.plots_run import (
+from grpo_plan.plots.run import (
     COLUMNS,
     draw_run,
     plot_composition,

@@ -27,7 +27,7 @@ from grpo_plan.planning.group_size import plan_group_size
 from grpo_plan.planning.live import at_rates, live_rollouts, live_shares, mean_of_weights
 from grpo_plan.planning.precision import progress_limits
 from grpo_plan.planning.signal import group_moments, progress
-from grpo_plan.plots_remedies import plot_group_sizes, plot_remedies
+from grpo_plan.plots import plot_group_sizes, plot_remedies
 from grpo_plan.remedies import AtKappa, Effect, Hint, Ranged, RemedyComparison, compare_remedies
 from grpo_plan.remedies.hints import hinted_parts
 from grpo_plan.remedies.kinds import kind_weights, shares_by_kind
