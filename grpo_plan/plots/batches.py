@@ -23,12 +23,13 @@ Floats = NDArray[np.float64]
 CURVE_POINTS = 160
 ROOM_BELOW = 0.12  # for the number of rounds, as a share of the height
 ROOM_FOR_WORDS, ROOM_FOR_NUMBER = 0.12, 0.03  # shares of the width
+LEAST_CHANCE = 1e-9
 UNSEEN = 1e-4  # chance of the tails that are cut off
 SCHEMES = {
-    "fixed": "groups of {g}, dead ones kept",
-    "refill": "groups of {g}, refilled",
-    "adaptive": "until a pass and a fail, {g} at most",
-    "until-pass": "until a pass, {g} at most (one prompt)",
+    "fixed": "groups of {g},\ndead ones kept",
+    "refill": "groups of {g},\nrefilled",
+    "adaptive": "until a pass and a fail,\n{g} at most",
+    "until-pass": "until a pass, {g} at most\n(of one prompt)",
 }
 
 
@@ -56,7 +57,9 @@ def plot_mixed_groups(batch: EffectiveBatch, ax: Axes | None = None) -> Axes:
         top = 1.22 * float(chances.max())
         limits = batch.mixed_groups_mean_interval
         if limits is not None and batch.dead is not None:
-            axes.plot(limits, [0.92 * top] * 2, color=INK, lw=2.0, label=f"{percent(batch.dead.level)} of the mean")
+            axes.plot(
+                limits, [0.92 * top] * 2, color=INK, lw=2.0, label=f"{percent(batch.dead.level)} interval of the mean"
+            )
         axes.plot([mixed.mean], [0.92 * top], "o", color=INK)
         axes.axvline(mixed.mean, color=INK, lw=0.8, ls=":")
         axes.set_ylim(0.0, top)
@@ -67,9 +70,18 @@ def plot_mixed_groups(batch: EffectiveBatch, ax: Axes | None = None) -> Axes:
         titled(
             axes,
             f"Mixed groups of a step at G = {batch.group_size}: {mixed.p05:.0f} to {mixed.p95:.0f}",
-            f"mean {mixed.mean:.1f}; a step without any: chance {batch.dead_batch_probability:.2g}",
+            f"mean {mixed.mean:.1f}; a step without any: chance {_chance(batch.dead_batch_probability)}",
         )
     return axes
+
+
+def _chance(value: float) -> str:
+    """A chance in few digits.
+
+    >>> _chance(0.0312), _chance(1e-40), _chance(0.0)
+    ('0.031', '<1e-9', '0')
+    """
+    return "<1e-9" if 0.0 < value < LEAST_CHANCE else f"{value:.2g}"
 
 
 def plot_sampling(costs: SamplingCost | Sequence[SamplingCost] | AdaptiveSampling, ax: Axes | None = None) -> Axes:
@@ -81,8 +93,8 @@ def plot_sampling(costs: SamplingCost | Sequence[SamplingCost] | AdaptiveSamplin
     """
     if isinstance(costs, AdaptiveSampling):
         found: list[tuple[str, object]] = [
-            (f"per prompt, {costs.max_group_size} at most", costs.rollouts_per_prompt),
-            ("per prompt that is kept", costs.rollouts_per_kept_prompt),
+            (f"per prompt,\n{costs.max_group_size} at most", costs.rollouts_per_prompt),
+            ("per prompt\nthat is kept", costs.rollouts_per_kept_prompt),
         ]
         title = f"Sampling until {costs.passes} pass{'' if costs.passes == 1 else 'es'} and {costs.fails} fail"
         title, label, status = title + ("" if costs.fails == 1 else "s"), "rollouts", costs.status

@@ -72,14 +72,16 @@ def plot_sequence(check: SequenceCheck, ax: Axes | None = None) -> Axes:
     require(check, SequenceCheck, "check", "Take one of check_sequences(rewards).")
     halves = check.halves
     rows = [
-        Row("a rollout and the next", check.neighbour_correlation, check.low, check.high),
-        Row("within a half of the list", halves.correlation, halves.low, halves.high),
+        Row("a rollout\nand the next", check.neighbour_correlation, check.low, check.high),
+        Row("within a half\nof the list", halves.correlation, halves.low, halves.high),
     ]
     with canvas(ax, height=height_of(2) + 0.4) as axes:
-        _titled(axes, "Order of rollouts", check.verdict, f"{check.mixed_prompts:,} of {check.prompts:,} prompts tell")
-        if all(row.value is None for row in rows):
+        told = any(row.value is not None for row in rows)
+        if told:
+            intervals(axes, rows, zero=0.0, digits=".3f")
+        _titled(axes, "Order of rollouts", check.verdict, f"{check.mixed_prompts:,} of {check.prompts:,} prompts tell.")
+        if not told:
             return nothing(axes, check.verdict.sentence)
-        intervals(axes, rows, zero=0.0)
         axes.set_xlabel(f"correlation beyond the prompt's pass rate ({percent(check.level)} intervals)")
     return axes
 

@@ -29,7 +29,7 @@ def plot_quantity(quantity: Quantity, ax: Axes | None = None) -> Axes:
         titled(
             axes,
             quantity.name.replace("_", " "),
-            f"{quantity.definition.meaning} Logged as {', '.join(quantity.metrics)}.",
+            f"{quantity.definition.meaning.rstrip('.')}. Logged as {', '.join(quantity.metrics)}.",
         )
         if not np.isfinite(values).any():
             return nothing(axes, "No row of the log has a value.")

@@ -40,11 +40,13 @@ def plot_token_weights(weights: TokenWeights, ax: Axes | None = None) -> Axes:
         if not has.any():
             titled(axes, title)
             return nothing(axes, weights.sentence)
-        axes.plot(weights.lengths[has], weights.values[has], "o", color=BLUE, alpha=0.7)
-        axes.axhline(1.0 / weights.lengths.sum(), color=GREY, ls="--", label="every token alike")
+        alike = weights.total / float(weights.lengths.sum())
+        relative = weights.values[has] / alike
+        axes.plot(weights.lengths[has], relative, "o", color=BLUE, alpha=0.7)
+        axes.axhline(1.0, color=GREY, ls="--", label=f"every token alike: {alike:.3g}")
         axes.set_xscale("log")
-        axes.set_ylim(0.0, 1.2 * float(max(weights.values.max(), 1.0 / weights.lengths.sum())))
-        axes.set(xlabel="loss tokens of the response", ylabel="weight of one of its tokens")
+        axes.set_ylim(0.0, 1.15 * max(float(relative.max()), 1.0))
+        axes.set(xlabel="loss tokens of the response", ylabel="weight of a token, over every token alike")
         axes.legend(loc="best")
         titled(
             axes, title, f"{int(has.sum()):,} responses, total weight {weights.total:.4g}. {weights.sentence}".strip()
@@ -131,10 +133,12 @@ def plot_length_bias(bias: LengthBias, ax: Axes | None = None, *, share: Share =
     with canvas(ax, height=height_of(len(rows)) + 0.2) as axes:
         axes.set_xlabel(f"share ({percent(bias.level)} intervals)")
         said = f"share {SHARES[share]}; {bias.counted:,} rollouts of {bias.prompts:,} prompts"
+        told = any(row.value is not None for row in rows)
+        if told:
+            intervals(axes, rows, digits=".2f")
         titled(axes, "Where the weight of the loss lies", said)
-        if all(row.value is None for row in rows):
+        if not told:
             return nothing(axes, "The lengths known do not tell this share: it needs the length of each rollout.")
-        intervals(axes, rows)
         half = of_rollouts.value
         if half is not None:
             axes.axvline(half, color=VERMILION, lw=0.8, ls=":")

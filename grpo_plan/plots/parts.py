@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grpo_plan.plots.style import BAND, BLUE, GREY, SMALL
+from grpo_plan.plots.style import BAND, BESIDE, BLUE, GREY, SMALL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,28 +91,44 @@ def intervals(ax: Axes, rows: Sequence[Row], *, zero: float | None = None, digit
     span = (high - low) or abs(high) or 1.0
     for y, row in zip(places, rows, strict=True):
         _interval(ax, y, row, low - OPEN * span, high + OPEN * span)
-    ax.set_yticks(places, [short(row.name) for row in rows])
+    ax.set_yticks(places, ["\n".join(short(line) for line in row.name.split("\n")) for row in rows])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.set_xlim(low - 2.2 * OPEN * span, high + 2.2 * OPEN * span)
+    ax.locator_params(axis="x", nbins=6)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
     for y, row in zip(places, rows, strict=True):
-        text = row.note or ("unknown" if row.value is None else format(row.value, digits))
+        text = row.note or _numbers(row, digits)
         ax.annotate(
-            text, (1.0, y), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
+            text, (1.0, y), (4, 0), xycoords=BESIDE, textcoords="offset points", va="center",
             color=GREY, fontsize=SMALL, annotation_clip=False,
         )  # fmt: skip
+
+
+def _numbers(row: Row, digits: str) -> str:
+    """The value and its limits.
+
+    >>> _numbers(Row("a", 0.25, 0.1, None), ".2f"), _numbers(Row("a", None, 0.0, 1.0), ".2f")
+    ('0.25 [0.10, no limit]', 'unknown [0.00, 1.00]')
+    """
+    value = "unknown" if row.value is None else format(row.value, digits)
+    if row.low is None and row.high is None:
+        return value
+    low, high = ("no limit" if end is None else format(end, digits) for end in (row.low, row.high))
+    return f"{value} [{low}, {high}]"
 
 
 def _interval(ax: Axes, y: float, row: Row, least: float, most: float) -> None:
     if row.low is not None or row.high is not None:
         low, high = (least if row.low is None else row.low), (most if row.high is None else row.high)
-        ax.plot([low, high], [y, y], color=row.colour, linewidth=1.8, solid_capstyle="butt")
+        name = f"_{' '.join(row.name.split())}: interval"
+        ax.plot([low, high], [y, y], color=row.colour, linewidth=1.8, solid_capstyle="butt", label=name)
         for end, marker, known in ((low, "<", row.low is not None), (high, ">", row.high is not None)):
             if not known:
                 ax.plot([end], [y], marker, color=row.colour, markersize=6)
     if row.value is not None and np.isfinite(row.value):
-        ax.plot([row.value], [y], row.marker, color=row.colour, mfc=row.colour if row.filled else "white", ms=5.5)
+        face, name = row.colour if row.filled else "white", f"_{' '.join(row.name.split())}: value"
+        ax.plot([row.value], [y], row.marker, color=row.colour, mfc=face, ms=5.5, label=name)
 
 
 def curve_labels(ax: Axes, ends: Sequence[tuple[float, str, str]], *, x: float = 1.02, line: float = LINE) -> None:

@@ -72,7 +72,7 @@ def plot_dead(dead: DeadFraction, ax: Axes | None = None) -> Axes:
             rows.append(Row(name, value, *limits, BLUE))
         rows.append(Row("plug-in k/n (too high)", dead.plug_in, colour=ORANGE, marker="s"))
         rows.append(Row("i.i.d. formula (too low)", dead.iid, colour=VERMILION, marker="D"))
-        intervals(axes, rows)
+        intervals(axes, rows, digits=".3f")
         axes.set_xlabel(f"share of groups ({percent(dead.level)} intervals)")
         titled(axes, f"Dead groups at G = {dead.group_size}", _said((dead.status,)))
     return axes
@@ -109,9 +109,12 @@ def plot_dead_fraction(
         limit = fit.max_measured_group_size
         if 1 < limit < largest:
             axes.axvline(limit, color=GREY, lw=0.8, ls=":")
-            axes.text(limit * 1.04, 0.02, f"pilot: n = {limit}", color=GREY, fontsize=7, va="bottom", rotation=90)
+            axes.text(
+                limit / 1.04, 0.995, f"pilot: n = {limit}", color=GREY, fontsize=7, va="top", ha="right",
+                bbox={"fc": "white", "ec": "none", "pad": 1.0, "alpha": 0.8},
+            )  # fmt: skip
         log2_axis(axes, [2**i for i in range(1, 12) if 2**i <= largest], room=1.05)
-        axes.set_xlim(1.9, largest * 1.05)
+        axes.set_xlim(1.9, largest * 1.06)
         share_axis(axes)
         titled(axes, "Dead groups: all rewards agree", _said(fit.statuses))
         _legend(axes)

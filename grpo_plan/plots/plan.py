@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from grpo_plan._validate import require
 from grpo_plan.planning.pilot_size import PilotPlan
 from grpo_plan.planning.plan import Plan
-from grpo_plan.plots.parts import log2_axis, percent
+from grpo_plan.plots.parts import curve_labels, log2_axis, percent
 from grpo_plan.plots.style import (
     BLUE,
     GREY,
@@ -51,7 +51,7 @@ def plot_frontier(plan: Plan, ax: Axes | None = None) -> Axes:
     require(plan, Plan, "plan", PLAN_FIRST)
     sizes = np.array([p.design.group_size for p in plan.frontier])
     with canvas(ax) as axes:
-        highest = LEAST_SPAN
+        highest, ends = LEAST_SPAN, []
         for (colour, dash, marker), answer in zip(LINES, plan.sensitivity, strict=False):
             shares = np.array([plan.progress_at(p, answer.kappa) for p in plan.frontier])
             cost = np.divide(1.0, shares, out=np.full(sizes.size, np.inf), where=shares > 0.0)
@@ -61,19 +61,26 @@ def plot_frontier(plan: Plan, ax: Axes | None = None) -> Axes:
                 sizes[shown], cost[shown], color=colour, linestyle=dash, marker=marker, markersize=3.5, linewidth=1.3,
                 label=f"kappa = {answer.kappa:.3g}",
             )  # fmt: skip
+            if shown.any():
+                ends.append((float(sizes[shown][-1]), float(cost[shown][-1]), f"kappa = {answer.kappa:.3g}", colour))
         low, high = plan.flat_range
-        about = f"about as good: {low} to {high}" if high > low else f"none as good: {low}"
-        axes.axvspan(low / 1.06, high * 1.06, color=SKY, alpha=0.35, linewidth=0, label=about)
+        axes.axvspan(low / 1.06, high * 1.06, color=SKY, alpha=0.35, linewidth=0, label=f"{low} to {high}")
         log2_axis(axes, sizes, "group size G", room=1.15)
         axes.set_yscale("log", base=2)
         ticks = [tick for tick in (1, 1.2, 1.5, 2, 3, 4, 6, 8) if tick <= highest * 1.01]
         axes.set_yticks(ticks, [f"{tick:g} x" for tick in ticks])
         axes.minorticks_off()
-        axes.set_ylim(0.95, highest**1.35 * 1.02)
+        axes.set_ylim(0.93, highest**1.12 * 1.05)
         axes.set_ylabel("cost of the same progress")
-        _recommended(axes, plan)
+        size = plan.recommended.design.group_size
+        axes.axvline(size, color=INK, linewidth=1.0)
+        good = "no other about as good" if low == high else f"{low} to {high} about as good"
+        axes.annotate(
+            f"G = {size}\n{good}", (high * 1.06, 1.0), (4, -2), xycoords=("data", "axes fraction"), color=INK,
+            textcoords="offset points", va="top", fontsize=SMALL,
+        )  # fmt: skip
+        _name_curves(axes, ends, float(sizes.max()))
         titled(axes, "What each group size costs")
-        axes.legend(loc="upper center", ncols=2)
     return axes
 
 
@@ -140,7 +147,7 @@ def plot_kappa_sensitivity(plan: Plan, ax: Axes | None = None) -> Axes:
         ticks = [2**i for i in range(1, 17) if 2**i <= 2.0 * every.max() and 2 ** (i + 1) > every.min()]
         axes.set_yticks([float(t) for t in ticks], [str(t) for t in ticks])
         axes.minorticks_off()
-        axes.set_ylim(every.min() / 1.4, every.max() * 1.9)
+        axes.set_ylim(every.min() / 1.5, every.max() * 3.2)
         axes.set_xticks(x, [f"{k:.3g}" for k in kappa])
         axes.set_xlim(-0.6, kappa.size - 0.4)
         for place, answer in zip(x, plan.sensitivity, strict=True):
@@ -154,6 +161,14 @@ def plot_kappa_sensitivity(plan: Plan, ax: Axes | None = None) -> Axes:
         titled(axes, "What kappa decides", known)
         axes.legend(loc="upper left", ncols=3, columnspacing=1.2)
     return axes
+
+
+def _name_curves(ax: Axes, ends: list[tuple[float, float, str, str]], edge: float) -> None:
+    """Each curve named at its last point: beside the axes where it reaches the edge, else at the point."""
+    curve_labels(ax, [(y, name, colour) for x, y, name, colour in ends if x == edge])
+    for x, y, name, colour in ends:
+        if x != edge:
+            ax.annotate(name, (x, y), (7, 0), textcoords="offset points", va="center", color=colour, fontsize=SMALL)
 
 
 def _recommended(ax: Axes, plan: Plan) -> None:
@@ -188,15 +203,16 @@ def plot_pilot_size(plan: PilotPlan, ax: Axes | None = None) -> Axes:
     """
     require(plan, PilotPlan, "plan", "Plan one: plan_pilot(prior, target_group_size=16).")
     with canvas(ax) as axes:
+        best = plan.recommended
         settled = [(o.rollouts_per_prompt, o.rollouts, o.prompts) for o in plan.options if o.rollouts is not None]
         x, y, prompts = (np.array(column, dtype=np.float64) for column in zip(*settled, strict=True))
         axes.plot(x, y, "o-", color=BLUE)
         for at, height, count in zip(x, y, prompts, strict=True):
-            text = f"{count:,.0f} prompts"
+            down = at == best.rollouts_per_prompt
             axes.annotate(
-                text, (at, height), (0, 7), textcoords="offset points", ha="center", fontsize=SMALL, color=GREY
-            )
-        best = plan.recommended
+                f"{count:,.0f} prompts", (at, height), (0, -18 if down else 7), textcoords="offset points", ha="center",
+                fontsize=SMALL, color=INK if down else GREY, bbox={"fc": "white", "ec": "none", "pad": 0.5},
+            )  # fmt: skip
         axes.plot([best.rollouts_per_prompt], [best.rollouts or np.nan], "o", ms=11, mfc="none", mew=1.8, color=INK)
         log2_axis(axes, [o.rollouts_per_prompt for o in plan.options], "rollouts per prompt n", room=1.45)
         axes.set_ylim(0.0, 1.3 * float(y.max()))

@@ -76,7 +76,7 @@ def plot_simulation_comparison(comparison: SimulationComparison, ax: Axes | None
             )
         else:
             d = run.difference
-            value = "unknown" if d.value is None else f"{d.value:+.3f}"
+            value = "unknown" if d.value is None else f"{d.value:+.2g}"
             rows.append(Row(name, d.value, d.low, d.high, BLUE, note=f"{value}: {run.verdict.value}"))
     with canvas(ax, width=6.4, height=height_of(len(rows)) + 0.2) as axes:
         intervals(axes, rows, zero=0.0)

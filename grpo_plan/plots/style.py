@@ -49,6 +49,8 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "text.color": INK,
     "figure.facecolor": WHITE,
     "figure.dpi": 100,
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
     "savefig.facecolor": WHITE,
     "savefig.edgecolor": WHITE,
     "savefig.dpi": 160,
@@ -88,6 +90,8 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "svg.id": None,
     "path.simplify": True,
 }
+BESIDE: Any = ("axes fraction", "data")  # coordinates of text at the right of the axes
+LETTERS = 15.5  # of small text, an inch
 _MARGIN = 6.0  # points between a title and the axes
 
 
@@ -108,12 +112,13 @@ def canvas(ax: Axes | None, *, width: float = WIDE, height: float = HIGH) -> Ite
 
 
 def figure(panels: int = 1, *, width: float | None = None, height: float = HIGH, rows: int = 1) -> Figure:
-    """A figure with panels side by side, or in rows; it belongs to no window and needs no closing."""
+    """A figure with panels side by side or in rows, none for 0; it belongs to no window and needs no closing."""
     from matplotlib.figure import Figure
 
-    wide = (WIDE if panels == 1 else PANEL * panels) if width is None else width
+    wide = (WIDE if panels < 2 else PANEL * panels) if width is None else width
     made = Figure(figsize=(wide, height), layout="constrained")
-    made.subplots(rows, panels)
+    if panels:
+        made.subplots(rows, panels)
     return made
 
 
@@ -133,13 +138,19 @@ def titled(ax: Axes, title: str, below: str = "", *, pad: float = _MARGIN) -> No
     if not below:
         ax.set_title(title, pad=pad)
         return
-    inches = ax.get_window_extent().width / (ax.figure.dpi or 100.0)
-    lines = textwrap.wrap(below, max(24, int(16.5 * inches)))
+    lines = textwrap.wrap(below, max(24, int(LETTERS * _inches(ax))))
     ax.annotate(
         "\n".join(lines), (0.0, 1.0), (0.0, pad - 2.0), xycoords="axes fraction", textcoords="offset points",
         va="bottom", ha="left", color=GREY, fontsize=SMALL, linespacing=1.2,
     )  # fmt: skip
     ax.set_title(title, pad=pad + 10.5 * len(lines))
+
+
+def _inches(ax: Axes) -> float:
+    """Width from the left edge of the axes to that of the picture once names at the left have found room, about."""
+    names = [line for label in ax.get_yticklabels() for line in label.get_text().split("\n")]
+    letters = max((len(name) for name in names), default=0)
+    return float(ax.get_window_extent().width / (ax.figure.dpi or 100.0) - max(letters - 8, 0) / LETTERS)
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -48,10 +48,12 @@ def plot_temperature(plan: TemperaturePlan, ax: Axes | None = None) -> Axes:
                     continue
                 counted = name != "dead" or d.counted
                 y = row + STEP * (1 - i)
-                axes.plot([difference.low, difference.high], [y, y], color=colour, lw=1.8, ls="-" if counted else ":")
+                limits = f"_{label}, T = {d.temperature:g}: interval"
+                dash = "-" if counted else ":"
+                axes.plot([difference.low, difference.high], [y, y], color=colour, lw=1.8, ls=dash, label=limits)
                 face = colour if counted else "white"
                 axes.plot([difference.value], [y], marker, color=colour, mfc=face, ms=5, label=shown)
-                shown = "_again"
+                shown = f"_{label}"
         decided = plan.recommended
         names = [f"{'> ' if d.temperature == decided else ''}T = {d.temperature:g}" for d in plan.differences]
         axes.set_yticks(rows, names)
