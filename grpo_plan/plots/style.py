@@ -6,6 +6,7 @@ pictures read in grey. The ground is white whatever the user's own settings are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
@@ -90,6 +91,8 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
     "svg.id": None,
     "path.simplify": True,
 }
+_COORDINATES = re.compile(rb' (?:d|x|y|x1|y1|x2|y2|width|height|transform)="[^"]*"')
+_DIGITS = re.compile(rb"(\.\d\d)\d+")  # hundredths of a point are enough
 BESIDE: Any = ("axes fraction", "data")  # coordinates of text at the right of the axes
 LETTERS = 15.5  # of small text, an inch
 _MARGIN = 6.0  # points between a title and the axes
@@ -160,7 +163,10 @@ def save_figure(figure: Figure, path: Path) -> None:
     picture = BytesIO()
     with styled():
         figure.savefig(picture, format=suffix.removeprefix("."), metadata=metadata)
+    drawn = picture.getvalue()
+    if suffix == ".svg":
+        drawn = _COORDINATES.sub(lambda found: _DIGITS.sub(rb"\1", found[0]), drawn)
     try:
-        path.write_bytes(picture.getvalue())
+        path.write_bytes(drawn)
     except OSError as error:
         raise DomainError(f"{path} cannot be written ({error.strerror}). Give another place.") from None
