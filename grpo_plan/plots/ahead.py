@@ -139,8 +139,8 @@ def plot_recovered_steps(recovered: RecoveredSteps, ax: Axes | None = None, *, g
             return nothing(axes, "No row has both a mean reward and a dead fraction.")
         if low.size == 1:
             axes.vlines(x, low, high, color=BLUE, lw=6, alpha=0.3)
-        band(axes, x, low, high)
-        axes.plot(x, value, "o-" if low.size <= 60 else "-", color=BLUE, ms=3)
+        band(axes, x, low, high, label="_range")
+        axes.plot(x, value, "o-" if low.size <= 60 else "-", color=BLUE, ms=3, label="_value")
         share_axis(axes, "dead fraction")
         axes.set_xlabel("row of the log")
     return axes

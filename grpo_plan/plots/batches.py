@@ -60,7 +60,7 @@ def plot_mixed_groups(batch: EffectiveBatch, ax: Axes | None = None) -> Axes:
             axes.plot(
                 limits, [0.92 * top] * 2, color=INK, lw=2.0, label=f"{percent(batch.dead.level)} interval of the mean"
             )
-        axes.plot([mixed.mean], [0.92 * top], "o", color=INK)
+        axes.plot([mixed.mean], [0.92 * top], "o", color=INK, label="_mean")
         axes.axvline(mixed.mean, color=INK, lw=0.8, ls=":")
         axes.set_ylim(0.0, top)
         left, right = min(shown[0], *(limits or (shown[0],))), max(shown[-1], *(limits or (shown[-1],)))
@@ -99,7 +99,7 @@ def plot_sampling(costs: SamplingCost | Sequence[SamplingCost] | AdaptiveSamplin
         title = f"Sampling until {costs.passes} pass{'' if costs.passes == 1 else 'es'} and {costs.fails} fail"
         title, label, status = title + ("" if costs.fails == 1 else "s"), "rollouts", costs.status
     else:
-        several = [costs] if isinstance(costs, SamplingCost) else list(costs)
+        several = list(costs) if isinstance(costs, Sequence) else [costs]
         if not several or not all(isinstance(c, SamplingCost) for c in several):
             raise DomainError("costs must be what compare_sampling(fit, refill(...)) returned.")
         found = [(SCHEMES[c.scheme].format(g=c.group_size), c.rollouts_per_group) for c in several]

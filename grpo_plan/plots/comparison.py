@@ -34,7 +34,7 @@ def plot_comparison(rows: Comparison | Sequence[Comparison], ax: Axes | None = N
     Returns:
         The axes. Round filled marks are counts of subgroups, without bias; hollow ones the default beyond them.
     """
-    several = [rows] if isinstance(rows, Comparison) else list(rows)
+    several = list(rows) if isinstance(rows, Sequence) else [rows]
     if not several or not all(isinstance(row, Comparison) for row in several):
         raise DomainError("rows must be what compare_estimates(fit, [4, 8, 16]) returned.")
     several = sorted(several, key=lambda row: row.group_size)
@@ -43,20 +43,21 @@ def plot_comparison(rows: Comparison | Sequence[Comparison], ax: Axes | None = N
         limits = np.array([row.default.interval for row in several])
         if sizes.size > 1:
             band(axes, sizes, *limits.T)
-        axes.vlines(sizes, *limits.T, color=BLUE, lw=1.6)
+        axes.vlines(sizes, *limits.T, color=BLUE, lw=1.6, label="_this tool: interval")
         names = []
         for field, name, colour, dash, marker in ESTIMATES:
             values = np.array([np.nan if (v := getattr(row, field)) is None else v for row in several])
             if np.isfinite(values).any():
-                axes.plot(sizes, values, color=colour, ls=dash, marker=marker, ms=4, lw=1.2)
+                axes.plot(sizes, values, color=colour, ls=dash, marker=marker, ms=4, lw=1.2, label=f"_{name}")
                 names.append((float(values[np.isfinite(values)][-1]), name, colour))
         known = [
             (r.group_size, r.default.value, r.u_statistic is not None) for r in several if r.default.value is not None
         ]
-        axes.plot([k[0] for k in known], [k[1] for k in known], color=INK, lw=1.4)
+        axes.plot([k[0] for k in known], [k[1] for k in known], color=INK, lw=1.4, label="_this tool")
         for counted, face in ((True, INK), (False, "white")):
             some = [k for k in known if k[2] is counted]
-            axes.plot([k[0] for k in some], [k[1] for k in some], "o", color=INK, mfc=face, ms=6, zorder=5)
+            name = f"_this tool, {'counted' if counted else 'beyond'}"
+            axes.plot([k[0] for k in some], [k[1] for k in some], "o", color=INK, mfc=face, ms=6, zorder=5, label=name)
         if known:
             names.append((float(known[-1][1] or 0.0), "this tool", INK))
         log2_axis(axes, sizes, room=1.15)

@@ -46,7 +46,7 @@ def plot_advantages(advantages: Advantages, ax: Axes | None = None) -> Axes:
                 undefined += int(np.isnan(values).sum())
                 x = i + np.linspace(-JITTER, JITTER, values.size) * (values.size > 1)
                 axes.plot(x, values, marker, color=colour, ms=5, mec="white", mew=0.4, label=label)
-                label = "_again"
+                label = f"_{label.lstrip('_')}"
         step = max(1, shown // 12)
         axes.set_xticks(np.arange(0, shown, step))
         axes.set_xlim(-0.6, shown - 0.4)

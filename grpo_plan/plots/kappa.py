@@ -35,14 +35,15 @@ def plot_kappa(measurement: KappaMeasurement, ax: Axes | None = None) -> Axes:
         if m.prompts > 1:
             reach = float(stdtrit(m.prompts - 1, 0.5 + m.level / 2.0))
             errors = reach * m.squared_norms.std(axis=0, ddof=1) / np.sqrt(m.prompts)
-            axes.vlines(x, means - errors, means + errors, color=BLUE, lw=1.6)
-        axes.plot(x, means, "o", color=BLUE, ms=6)
+            axes.vlines(x, means - errors, means + errors, color=BLUE, lw=1.6, label="_mean squared norm: interval")
+        axes.plot(x, means, "o", color=BLUE, ms=6, label="_mean squared norm")
         start, slope = m.intercept.value or 0.0, m.slope.value or 0.0
         ends = np.array([0.0, 1.15 * x.max()])
-        axes.plot(ends, start + slope * ends, color=BLUE, ls="--", lw=1.2)
-        axes.plot([0.0], [start], "D", color=VERMILION, ms=6, mfc="white", clip_on=False)
+        axes.plot(ends, start + slope * ends, color=BLUE, ls="--", lw=1.2, label="_line")
+        axes.plot([0.0], [start], "D", color=VERMILION, ms=6, mfc="white", clip_on=False, label="_intercept")
         if m.intercept.high is not None:
-            axes.vlines([0.0], m.intercept.low, m.intercept.high, color=VERMILION, lw=1.6, clip_on=False)
+            ends_of = m.intercept.low, m.intercept.high
+            axes.vlines([0.0], *ends_of, color=VERMILION, lw=1.6, clip_on=False, label="_intercept: interval")
         for at, height, g in zip(x, means, m.group_sizes, strict=True):
             axes.annotate(f"G = {g}", (at, height), (6, -10), textcoords="offset points", fontsize=SMALL, color=GREY)
         axes.set_xlim(0.0, ends[1])

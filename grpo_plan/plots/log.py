@@ -33,7 +33,9 @@ def plot_quantity(quantity: Quantity, ax: Axes | None = None) -> Axes:
         )
         if not np.isfinite(values).any():
             return nothing(axes, "No row of the log has a value.")
-        axes.plot(np.arange(values.size), values, "." if values.size <= 400 else ",", color=BLUE)
+        axes.plot(
+            np.arange(values.size), values, "." if values.size <= 400 else ",", color=BLUE, label=f"_{quantity.name}"
+        )
         axes.set(xlabel="row of the log", ylabel=quantity.unit)
     return axes
 

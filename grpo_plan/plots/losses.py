@@ -42,7 +42,7 @@ def plot_token_weights(weights: TokenWeights, ax: Axes | None = None) -> Axes:
             return nothing(axes, weights.sentence)
         alike = weights.total / float(weights.lengths.sum())
         relative = weights.values[has] / alike
-        axes.plot(weights.lengths[has], relative, "o", color=BLUE, alpha=0.7)
+        axes.plot(weights.lengths[has], relative, "o", color=BLUE, alpha=0.7, label="_tokens of a response")
         axes.axhline(1.0, color=GREY, ls="--", label=f"every token alike: {alike:.3g}")
         axes.set_xscale("log")
         axes.set_ylim(0.0, 1.15 * max(float(relative.max()), 1.0))

@@ -51,7 +51,7 @@ def whole_numbers(ax: Axes) -> None:
 
 def band(ax: Axes, x: Any, low: Any, high: Any, *, colour: str = BLUE, label: str = "") -> None:
     """An interval along a curve."""
-    ax.fill_between(x, low, high, color=colour, alpha=BAND, linewidth=0, label=label or None)
+    ax.fill_between(x, low, high, color=colour, alpha=BAND, linewidth=0, label=label or "_interval")
 
 
 @dataclass(frozen=True, slots=True)

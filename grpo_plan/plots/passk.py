@@ -55,12 +55,15 @@ def plot_pass_curve(source: PassCurve | PassComparison, ax: Axes | None = None) 
 
 def _draw(ax: Axes, curve: PassCurve, colour: str, dash: str, label: str) -> None:
     k = np.array(curve.ks, dtype=np.float64)
-    band(ax, k, [p.low for p in curve.points], [p.high for p in curve.points], colour=colour)
+    band(
+        ax, k, [p.low for p in curve.points], [p.high for p in curve.points], colour=colour, label=f"_{label}: interval"
+    )
     known = [(p.k, p.value, p.counted) for p in curve.points if p.value is not None]
     ax.plot([p[0] for p in known], [p[1] for p in known], dash, color=colour, label=label)
     for counted, face in ((True, colour), (False, "white")):
         some = [p for p in known if p[2] is counted]
-        ax.plot([p[0] for p in some], [p[1] for p in some], "o", color=colour, mfc=face, ms=5, label="_marks")
+        name = f"_{label}, {'counted' if counted else 'fitted'}"
+        ax.plot([p[0] for p in some], [p[1] for p in some], "o", color=colour, mfc=face, ms=5, label=name)
 
 
 def _key(ax: Axes, curves: list[PassCurve]) -> None:
@@ -94,16 +97,24 @@ def plot_pass_tail(tail: PassTail, ax: Axes | None = None) -> Axes:
         for found in local:
             x = found.k * 2.0**0.5
             high = top if found.high is None else found.high
-            axes.plot([x, x], [found.low, high], color=BLUE, lw=1.8)
+            axes.plot([x, x], [found.low, high], color=BLUE, lw=1.8, label=f"_k = {found.k}: interval")
             if found.high is None:
                 axes.plot([x], [0.985 * top], "^", color=BLUE)
             if found.value is not None:
-                axes.plot([x], [found.value], "o", color=BLUE, mfc=BLUE if found.counted else "white", ms=6)
+                axes.plot(
+                    [x],
+                    [found.value],
+                    "o",
+                    color=BLUE,
+                    mfc=BLUE if found.counted else "white",
+                    ms=6,
+                    label=f"_k = {found.k}",
+                )
         log2_axis(axes, [k for f in local for k in (f.k, 2 * f.k)], "tries k, and twice as many", room=1.25)
         axes.set_ylim(0.0, top)
         if tail.exponent is not None and tail.low is not None and tail.status is TailStatus.POWER_LAW:
             axes.axhspan(tail.low, top if tail.high is None else tail.high, color=VERMILION, alpha=0.15, lw=0)
-            axes.axhline(tail.exponent, color=VERMILION, ls="--")
+            axes.axhline(tail.exponent, color=VERMILION, ls="--", label="_power law")
             curve_labels(axes, [(tail.exponent, f"power law\nb = {tail.exponent:.3g}", VERMILION)])
         if tail.floor is not None:
             floor = f"levels off near {tail.floor:.3f}"

@@ -184,7 +184,7 @@ def _draw_fits(ax: Axes, fit: PassRateFit, width: float) -> float:
         density = rates.masses[inside] / np.gradient(logit) / (p[inside] * q[inside])
         ax.plot(p[inside], density * width, color=BLUE, label="smooth density of the pass rate, scaled")
     atoms, masses = _atoms(fit.nonparametric)
-    ax.vlines(atoms, 0.0, masses, color=VERMILION, lw=1.4)
+    ax.vlines(atoms, 0.0, masses, color=VERMILION, lw=1.4, label="_stems of the atoms")
     ax.plot(atoms, masses, "D", ms=4, mfc="white", color=VERMILION, label="atoms of the nonparametric fit")
     return float(masses.max())
 

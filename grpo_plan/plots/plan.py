@@ -206,14 +206,23 @@ def plot_pilot_size(plan: PilotPlan, ax: Axes | None = None) -> Axes:
         best = plan.recommended
         settled = [(o.rollouts_per_prompt, o.rollouts, o.prompts) for o in plan.options if o.rollouts is not None]
         x, y, prompts = (np.array(column, dtype=np.float64) for column in zip(*settled, strict=True))
-        axes.plot(x, y, "o-", color=BLUE)
+        axes.plot(x, y, "o-", color=BLUE, label="_rollouts of the pilot")
         for at, height, count in zip(x, y, prompts, strict=True):
             down = at == best.rollouts_per_prompt
             axes.annotate(
                 f"{count:,.0f} prompts", (at, height), (0, -18 if down else 7), textcoords="offset points", ha="center",
                 fontsize=SMALL, color=INK if down else GREY, bbox={"fc": "white", "ec": "none", "pad": 0.5},
             )  # fmt: skip
-        axes.plot([best.rollouts_per_prompt], [best.rollouts or np.nan], "o", ms=11, mfc="none", mew=1.8, color=INK)
+        axes.plot(
+            [best.rollouts_per_prompt],
+            [best.rollouts or np.nan],
+            "o",
+            ms=11,
+            mfc="none",
+            mew=1.8,
+            color=INK,
+            label="_fewest",
+        )
         log2_axis(axes, [o.rollouts_per_prompt for o in plan.options], "rollouts per prompt n", room=1.45)
         axes.set_ylim(0.0, 1.3 * float(y.max()))
         open_ = [o for o in plan.options if o.rollouts is None]

@@ -138,7 +138,8 @@ def _draw(
         for at in progress:
             if at.ratio.high is not None:
                 x = max(at.kappa, low) * shift
-                ax.plot([x, x], [at.ratio.low, at.ratio.high], lw=2.4, color=colour, solid_capstyle="butt")
+                ends_of, bar = [at.ratio.low, at.ratio.high], f"_{name}: interval"
+                ax.plot([x, x], ends_of, lw=2.4, color=colour, solid_capstyle="butt", label=bar)
     ax.set_xscale("log")
     ax.set_xlim(grid[0], grid[-1])
     ax.set_ylim(0.0, max(ax.get_ylim()[1], 1.1))

@@ -270,7 +270,7 @@ def _draw_moving(axes: Axes, series: Measured, level: float, scaled: Callable[[F
         here, bottom, top = ends[:1], scaled(low[:1]), scaled(high[:1])
         axes.vlines(here, np.minimum(bottom, top), np.maximum(bottom, top), color=BLUE, linewidth=1.6, label=limits)
     elif series.exact:
-        axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=BAND, linewidth=0)
+        axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=BAND, linewidth=0, label=f"_{limits}")
         axes.plot(ends, scaled(value), color=BLUE, linewidth=1.6, label=f"mean of {of}, {limits}")
     else:
         axes.plot(ends, scaled(low), color=BLUE, linewidth=1.6, label=f"{limits} over {of}")

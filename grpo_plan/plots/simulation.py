@@ -43,8 +43,8 @@ def plot_simulation(simulation: Simulation, ax: Axes | None = None) -> Axes:
             )
             if not np.isfinite(value).any():
                 continue
-            band(axes, steps, low, high, colour=colour)
-            axes.plot(steps, value, color=colour, ls=dash)
+            band(axes, steps, low, high, colour=colour, label=f"_{name}: interval")
+            axes.plot(steps, value, color=colour, ls=dash, label=f"_{name}")
             names.append((float(value[np.isfinite(value)][-1]), name, colour))
         axes.set_xlim(steps.min(), max(steps.max(), steps.min() + 1))
         share_axis(axes, "share")

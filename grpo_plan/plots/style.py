@@ -93,6 +93,7 @@ STYLE: Any = {  # of type Any: matplotlib names every key in its own type
 }
 _COORDINATES = re.compile(rb' (?:d|x|y|x1|y1|x2|y2|width|height|transform)="[^"]*"')
 _DIGITS = re.compile(rb"(\.\d\d)\d+")  # hundredths of a point are enough
+_METADATA, _INDENT = re.compile(rb"\s*<metadata>.*?</metadata>", re.DOTALL), re.compile(rb">\n\s+<")
 BESIDE: Any = ("axes fraction", "data")  # coordinates of text at the right of the axes
 LETTERS = 15.5  # of small text, an inch
 _MARGIN = 6.0  # points between a title and the axes
@@ -166,6 +167,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     drawn = picture.getvalue()
     if suffix == ".svg":
         drawn = _COORDINATES.sub(lambda found: _DIGITS.sub(rb"\1", found[0]), drawn)
+        drawn = _INDENT.sub(rb">\n<", _METADATA.sub(b"", drawn))
     try:
         path.write_bytes(drawn)
     except OSError as error:
