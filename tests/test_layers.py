@@ -57,6 +57,8 @@ LAYERS = {
     "passk": 9,
     "plots_passk": 10,
     "shown": 10,
+    "plots": 10,
+    "passk": 9,
     "trl": 10,
     "cli": 12,
     "__init__": 13,

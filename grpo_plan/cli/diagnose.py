@@ -106,7 +106,7 @@ def diagnose(
     else:
         _write(_text(answer, kind), target, output or "")
     if picture is not None:
-        from grpo_plan.plots_run import draw_run
+        from grpo_plan.plots.run import draw_run
 
         draw_run(diagnosis, picture)
         tell(f"{plot} written.")

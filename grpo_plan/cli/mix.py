@@ -101,7 +101,7 @@ def mix(
     for note in without_effect(pilot.strata, options, correction=correction, edges=edges):
         tell(note)
     if target is not None:
-        from grpo_plan.plots_mix import draw_mix
+        from grpo_plan.plots.mix import draw_mix
 
         draw_mix(chosen, target)
         tell(f"{plot} written.")

@@ -111,7 +111,7 @@ def plan(
     )
     block, recipe = trainer.carry_out(chosen)
     if target is not None:
-        from grpo_plan.plots_plan import draw_plan
+        from grpo_plan.plots.plan import draw_plan
 
         draw_plan(chosen, target)
         tell(f"{plot} written.")

@@ -36,7 +36,7 @@ def plot(
     Example: grpo-plan plot pilot.jsonl -o pilot.png
     """
     from grpo_plan.fitting.fit import fit_pass_rates
-    from grpo_plan.plots import draw_pilot
+    from grpo_plan.plots.pilot import draw_pilot
 
     if kind not in KINDS:
         raise DomainError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}.")

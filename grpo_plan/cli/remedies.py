@@ -125,7 +125,7 @@ def remedies(
         found = compare_remedies(fit, group_size, **options)
     if target is not None:
         from grpo_plan.cli.common import tell
-        from grpo_plan.plots_remedies import draw_remedies
+        from grpo_plan.plots.remedies import draw_remedies
 
         draw_remedies(found, target, estimator or None)
         tell(f"{plot} written.")

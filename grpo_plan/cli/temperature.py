@@ -111,7 +111,7 @@ def temperature(
     else:
         print_temperature(plan)
     if target is not None:
-        from grpo_plan.plots_temperature import draw_temperature
+        from grpo_plan.plots.temperature import draw_temperature
 
         draw_temperature(plan, target)
         tell(f"{output} written.")

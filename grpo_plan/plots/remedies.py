@@ -7,10 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grpo_plan._validate import require
 from grpo_plan.estimators import Estimator, get_estimator
-from grpo_plan.plots import BLUE, GREY, INK, STYLE, VERMILION, save_figure
+from grpo_plan.plots.parts import curve_labels, nothing, percent
+from grpo_plan.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    canvas,
+    figure,
+    save_figure,
+    styled,
+    titled,
+)
 from grpo_plan.remedies.progress import side_by_side
 from grpo_plan.remedies.result import AtKappa, EstimatorEffect, RemedyComparison
 
@@ -20,10 +34,11 @@ if TYPE_CHECKING:
 POINTS = 121
 LEAST_KAPPA = 0.01
 MOST_CURVES = 5  # that are drawn unless names are given
-COLOURS = (INK, VERMILION, BLUE, "#009e73", "#cc79a7", "#e69f00")
+COLOURS = (INK, VERMILION, BLUE, GREEN, PURPLE, ORANGE)
 DASHES = ("-", (0, (6, 2)), (0, (2, 1)))  # curves that coincide both show
 APART = 1.09  # between the bars of two curves, of kappa
-LINE = 0.055  # height of a label, of the axes
+WIDTH, HEIGHT = 7.6, 4.0  # inches
+COMPARE = "Take one of compare_remedies(fit, group_size)."
 
 
 def plot_remedies(
@@ -40,49 +55,44 @@ def plot_remedies(
     Returns:
         The axes. Bars are the intervals at the kappas shown in the table; the band is the range of kappa.
     """
-    ax = _axes(ax)
+    require(comparison, RemedyComparison, "comparison", COMPARE)
     base = (get_estimator(comparison.reference), comparison.group_size)
     curves = [
         (e.name, (get_estimator(e.name), comparison.group_size), e.progress) for e in _chosen(comparison, estimators)
     ]
-    _draw(ax, comparison, base, curves, comparison.reference)
-    ax.set_ylabel(f"progress per rollout beside {comparison.reference}")
-    ax.set_title(f"Estimators at G = {comparison.group_size}")
-    return ax
+    with canvas(ax, width=WIDTH, height=HEIGHT) as axes:
+        _draw(axes, comparison, base, curves, comparison.reference)
+        axes.set_ylabel(f"progress per rollout beside {comparison.reference}")
+        titled(axes, f"Estimators at G = {comparison.group_size}", _bars(comparison))
+    return axes
 
 
 def plot_group_sizes(comparison: RemedyComparison, ax: Axes | None = None) -> Axes:
     """Progress per rollout of other group sizes beside that of now, over kappa; as `plot_remedies`."""
-    ax = _axes(ax)
+    require(comparison, RemedyComparison, "comparison", COMPARE)
     reference = get_estimator(comparison.reference)
     others = [s for s in comparison.sampling if s.progress and s.group_size != comparison.group_size]
     curves = [(s.name, (reference, s.group_size), s.progress or ()) for s in others]
     now = "now, refill" if reference.centred else "now"
-    _draw(ax, comparison, (reference, comparison.group_size), curves, f"{now} (G = {comparison.group_size})")
-    ax.set_ylabel(f"progress per rollout beside G = {comparison.group_size}")
-    ax.set_title(f"Group sizes with {comparison.reference}")
-    return ax
+    with canvas(ax, width=WIDTH, height=HEIGHT) as axes:
+        _draw(axes, comparison, (reference, comparison.group_size), curves, f"{now} (G = {comparison.group_size})")
+        axes.set_ylabel(f"progress per rollout beside G = {comparison.group_size}")
+        titled(axes, f"Group sizes with {comparison.reference}", _bars(comparison))
+    return axes
+
+
+def _bars(comparison: RemedyComparison) -> str:
+    return f"bars: {percent(comparison.level)} intervals; grey: the range of kappa asked for"
 
 
 def draw_remedies(comparison: RemedyComparison, path: Path, estimators: Iterable[str] | None = None) -> None:
     """Write the picture to a file: estimators, and group sizes below."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 7.4), layout="constrained")
-        above, below = figure.subplots(2, 1)
+    with styled():
+        made = figure(1, width=WIDTH, height=7.4, rows=2)
+        above, below = made.axes
         plot_remedies(comparison, above, estimators=estimators)
         plot_group_sizes(comparison, below)
-        save_figure(figure, path)
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(7.6, 4.0), layout="constrained").subplots()
+        save_figure(made, path)
 
 
 def _chosen(comparison: RemedyComparison, names: Iterable[str] | None) -> list[EstimatorEffect]:
@@ -112,6 +122,9 @@ def _draw(
     ax.axhline(1.0, color=GREY, lw=1.0)
     ax.axvspan(max(kappas.low, low), max(kappas.high, low), color=GREY, alpha=0.15, lw=0.0)
     ends = [(1.0, itself, GREY)]
+    if not curves:
+        nothing(ax, "Nothing to compare: no group of this pilot is mixed, or every design has the same plan.")
+        return
     for i, (name, design, progress) in enumerate(curves):
         if any(at.ratio.value is None for at in progress):
             continue
@@ -125,35 +138,10 @@ def _draw(
         for at in progress:
             if at.ratio.high is not None:
                 x = max(at.kappa, low) * shift
-                ax.plot([x, x], [at.ratio.low, at.ratio.high], lw=2.4, color=colour, solid_capstyle="butt")
+                ends_of, bar = [at.ratio.low, at.ratio.high], f"_{name}: interval"
+                ax.plot([x, x], ends_of, lw=2.4, color=colour, solid_capstyle="butt", label=bar)
     ax.set_xscale("log")
     ax.set_xlim(grid[0], grid[-1])
     ax.set_ylim(0.0, max(ax.get_ylim()[1], 1.1))
-    ax.set_xlabel("kappa, score noise over contrast (grey: the range asked for)")
-    heights = np.array([end[0] for end in ends])
-    for (value, name, colour), y in zip(ends, _spread(heights, LINE * ax.get_ylim()[1]), strict=True):
-        ax.annotate(
-            name, (grid[-1], value), xytext=(1.02, y), textcoords=("axes fraction", "data"), color=colour, fontsize=8,
-            va="center", annotation_clip=False, arrowprops={"arrowstyle": "-", "lw": 0.5, "color": colour},
-        )  # fmt: skip
-
-
-def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Heights moved apart to at least a gap, in their order, about where they were.
-
-    >>> _spread(np.array([1.0, 1.0, 0.2]), 0.1).round(2).tolist()
-    [0.95, 1.05, 0.2]
-    """
-    order = np.argsort(heights, kind="stable")
-    blocks: list[list[int]] = []
-    for i in order:
-        blocks.append([int(i)])
-        while len(blocks) > 1:
-            low, high = (float(heights[b].mean()) for b in blocks[-2:])
-            if high - low >= gap * (len(blocks[-2]) + len(blocks[-1])) / 2:
-                break
-            blocks[-2:] = [blocks[-2] + blocks[-1]]
-    moved = heights.copy()
-    for block in blocks:
-        moved[block] = heights[block].mean() + gap * (np.arange(len(block)) - (len(block) - 1) / 2)
-    return moved
+    ax.set_xlabel("kappa, score noise over contrast")
+    curve_labels(ax, ends)

@@ -9,8 +9,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grpo_plan.errors import DomainError
-from grpo_plan.plots import BLUE, GREY, INK, ORANGE, SKY, STYLE, VERMILION, _axes, _figure, save_figure
+from grpo_plan.plots.parts import legend_below, nothing, percent
+from grpo_plan.plots.style import (
+    BAND,
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    SILVER,
+    SKY,
+    VERMILION,
+    canvas,
+    figure,
+    save_figure,
+    styled,
+    titled,
+)
 from grpo_plan.quantities import Absent, Stage
+from grpo_plan.run_log import RunLog
 from grpo_plan.runs.diagnosis import Diagnosis
 from grpo_plan.runs.expectation import ExpectedGroups
 from grpo_plan.runs.facts import Facts
@@ -24,30 +42,35 @@ if TYPE_CHECKING:
 COLUMNS = 100  # rows are averaged to at most so many
 WINDOWS = 120  # ends of the moving window
 LEAST_WINDOW = 10
-GREEN, SILVER, PALE = "#009E73", "#c4c4c4", "#f2f2f2"
 HATCH = "////"
 UNSEEN = 0.002  # share that no line is drawn for: rounding of the log leaves such rests
 FEW_ROWS = 60  # up to so many, each is a marker that can be seen by itself
 FILTERED = " of kept groups"
 
 
-def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
+def plot_composition(run: Diagnosis | Facts | RunLog, ax: Axes | None = None) -> Axes:
     """What the groups of each step are made of: all-fail, otherwise dead, mixed and all-pass, stacked.
 
     Where a log tells only limits of a share, what may be either is hatched.
 
     Args:
-        run: A diagnosis, or the facts of one.
+        run: A diagnosis, its facts, or the log alone.
         ax: Where to draw; a new figure if None.
 
     Returns:
         The axes.
     """
-    facts, axes = _facts(run), _axes(ax)
-    axes.set_title("What the groups are made of")
+    with canvas(ax) as axes:
+        _composition(axes, _facts(run))
+    return axes
+
+
+def _composition(axes: Axes, facts: Facts) -> None:
+    titled(axes, "What the groups are made of")
     dead = facts.dead
     if isinstance(dead, Absent):
-        return _nothing(axes, dead.reason)
+        nothing(axes, dead.reason)
+        return
     x = dead.steps
     layers = _layers(facts, dead)
     at = _binned(x.astype(np.float64), np.ones(x.size), x.size)
@@ -71,10 +94,7 @@ def plot_composition(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
     axes.set_xlabel("training step")
     axes.set_ylabel(f"share of groups{FILTERED if dead.stage is Stage.AFTER else ''}")
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(
-        handles[::-1], labels[::-1], loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2 if len(labels) > 3 else 3
-    )
-    return axes
+    legend_below(axes, columns=2 if len(labels) > 3 else 3, handles=handles[::-1], names=labels[::-1])
 
 
 def _layers(facts: Facts, dead: Measured) -> list[tuple[str, str, str | None, Floats]]:
@@ -108,55 +128,64 @@ def _at(dead: Measured, part: Measured | Absent) -> tuple[Floats, Floats] | None
     return part.lower[where], part.upper[where]
 
 
-def plot_dead_against_plan(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
+def plot_dead_against_plan(run: Diagnosis | Facts | RunLog, ax: Axes | None = None) -> Axes:
     """The dead fraction as logged, its mean over a moving window with limits, and what was planned.
 
     The window is a tenth of the rows, at least ten, and all of them where there are fewer than twenty; limits are those
     of theory.md, eq. 84, and hold the range where a share is only bounded.
 
     Args:
-        run: A diagnosis, or the facts of one.
+        run: A diagnosis, its facts, or the log alone.
         ax: Where to draw; a new figure if None.
     """
-    facts, axes = _facts(run), _axes(ax)
-    axes.set_title("Dead groups against the plan" if facts.planned else "Dead groups")
+    found = run.finding("DEAD_ABOVE_PLAN") if isinstance(run, Diagnosis) else None
+    with canvas(ax) as axes:
+        _dead_against_plan(axes, _facts(run), None if found is None else found.onset_step)
+    return axes
+
+
+def _dead_against_plan(axes: Axes, facts: Facts, onset: int | None) -> None:
+    titled(axes, "Dead groups against the plan" if facts.planned else "Dead groups")
     dead = facts.dead
     if isinstance(dead, Absent):
-        return _nothing(axes, dead.reason)
+        nothing(axes, dead.reason)
+        return
     axes.set_ylim(-0.02, 1.02)
     planned = facts.planned
     if planned is not None:
         d = planned.dead
-        axes.axhspan(d.low, d.high, color=ORANGE, alpha=0.22, linewidth=0, label=f"plan, G = {planned.group_size}")
+        axes.axhspan(d.low, d.high, color=ORANGE, alpha=BAND, linewidth=0, label=f"plan, G = {planned.group_size}")
         if d.value is not None:
             axes.axhline(d.value, color=ORANGE, linewidth=1.2, linestyle="--")
     _draw_rows(axes, dead.steps.astype(np.float64), dead.lower, dead.upper, exact=dead.exact)
     _draw_moving(axes, dead, facts.settings.level, lambda share: share)
-    found = run.finding("DEAD_ABOVE_PLAN") if isinstance(run, Diagnosis) else None
-    if found is not None and found.onset_step is not None:
-        axes.axvline(
-            found.onset_step, color=INK, linewidth=1.0, linestyle=":", label=f"above the plan from {found.onset_step:,}"
-        )
+    if onset is not None:
+        axes.axvline(onset, color=INK, linewidth=1.0, linestyle=":", label=f"above the plan from {onset:,}")
     axes.set_xlabel("training step")
     axes.set_ylabel(f"dead fraction{FILTERED if dead.stage is Stage.AFTER else ''}")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
-    return axes
+    legend_below(axes)
 
 
-def plot_effective_batch_over_steps(run: Diagnosis | Facts, ax: Axes | None = None) -> Axes:
+def plot_effective_batch_over_steps(run: Diagnosis | Facts | RunLog, ax: Axes | None = None) -> Axes:
     """Mixed groups of a step over the run, and where 9 of 10 steps were planned to lie.
 
     Without a number of prompts per step it is the mixed share that is drawn.
 
     Args:
-        run: A diagnosis, or the facts of one.
+        run: A diagnosis, its facts, or the log alone.
         ax: Where to draw; a new figure if None.
     """
-    facts, axes = _facts(run), _axes(ax)
+    with canvas(ax) as axes:
+        _mixed_over_steps(axes, _facts(run))
+    return axes
+
+
+def _mixed_over_steps(axes: Axes, facts: Facts) -> None:
     dead = facts.dead
-    axes.set_title("Mixed groups of a step")
+    titled(axes, "Mixed groups of a step")
     if isinstance(dead, Absent):
-        return _nothing(axes, dead.reason)
+        nothing(axes, dead.reason)
+        return
     groups = groups_per_step(facts, int(dead.steps[0]), int(dead.steps[-1]))
     scale = 1.0 if groups is None else groups
     planned = facts.planned
@@ -171,34 +200,31 @@ def plot_effective_batch_over_steps(run: Diagnosis | Facts, ax: Axes | None = No
     axes.set_ylim(-0.02 * scale, 1.05 * scale)
     axes.set_xlabel("training step")
     axes.set_ylabel("mixed share (prompts per step not known)" if groups is None else f"mixed groups a step{averaged}")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
-    return axes
+    legend_below(axes)
 
 
 def _draw_planned(axes: Axes, planned: ExpectedGroups, groups: float | None) -> None:
     """Where 9 of 10 steps were planned to lie, if the run has the planned prompts a step; else limits of the mean."""
     low, high = planned.mixed_low, planned.mixed_high
     if groups is not None and low is not None and high is not None and planned.prompts_per_step == groups:
-        axes.axhspan(low, high, color=ORANGE, alpha=0.22, linewidth=0, label="plan: 9 of 10 steps")
+        axes.axhspan(low, high, color=ORANGE, alpha=BAND, linewidth=0, label="plan: 9 of 10 steps")
         return
     scale = 1.0 if groups is None else groups
     d = planned.dead
     axes.axhspan(
-        scale * (1.0 - d.high), scale * (1.0 - d.low), color=ORANGE, alpha=0.22, linewidth=0, label="plan: mean"
+        scale * (1.0 - d.high), scale * (1.0 - d.low), color=ORANGE, alpha=BAND, linewidth=0, label="plan: mean"
     )
 
 
-def draw_run(run: Diagnosis | Facts, path: Path) -> None:
+def draw_run(run: Diagnosis | Facts | RunLog, path: Path) -> None:
     """All three pictures side by side, written to a file; the suffix decides the kind."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(STYLE):
-        figure = _figure(3)
+    with styled():
+        made = figure(3)
         for draw, axes in zip(
-            (plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps), figure.axes, strict=True
+            (plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps), made.axes, strict=True
         ):
             draw(run, axes)
-        save_figure(figure, path)
+        save_figure(made, path)
 
 
 def _facts(run: Any) -> Facts:
@@ -206,7 +232,11 @@ def _facts(run: Any) -> Facts:
         return run.facts
     if isinstance(run, Facts):
         return run
-    raise DomainError(f"run must be a diagnosis or its facts; got {type(run).__name__}. Take diagnose(read_run(...)).")
+    if isinstance(run, RunLog):
+        return Facts(run)
+    raise DomainError(
+        f"run must be a diagnosis, its facts or a log; got {type(run).__name__}. Take diagnose(read_run(...))."
+    )
 
 
 def _one_step(axes: Axes, series: Measured) -> None:
@@ -234,13 +264,13 @@ def _draw_rows(axes: Axes, x: Floats, low: Floats, high: Floats, *, exact: bool)
 def _draw_moving(axes: Axes, series: Measured, level: float, scaled: Callable[[Floats], Floats]) -> None:
     """Mean of a moving window with its limits; limits alone, as two lines, where a share is only bounded."""
     ends, value, low, high, size = _moving(series, level)
-    limits = f"{100 * level:.6g}% limits"
+    limits = f"{percent(level)} limits"
     of = "1 row" if size == 1 else f"{size} rows"
     if series.steps[0] == series.steps[-1]:
         here, bottom, top = ends[:1], scaled(low[:1]), scaled(high[:1])
         axes.vlines(here, np.minimum(bottom, top), np.maximum(bottom, top), color=BLUE, linewidth=1.6, label=limits)
     elif series.exact:
-        axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=0.25, linewidth=0)
+        axes.fill_between(ends, scaled(low), scaled(high), color=BLUE, alpha=BAND, linewidth=0, label=f"_{limits}")
         axes.plot(ends, scaled(value), color=BLUE, linewidth=1.6, label=f"mean of {of}, {limits}")
     else:
         axes.plot(ends, scaled(low), color=BLUE, linewidth=1.6, label=f"{limits} over {of}")
@@ -273,16 +303,3 @@ def _binned(values: Floats, weights: Floats, rows: int) -> Floats:
     edges = np.linspace(0, rows, min(COLUMNS, rows) + 1).round().astype(np.int64)[:-1]
     means: Floats = np.add.reduceat(values * weights, edges) / np.add.reduceat(weights, edges)
     return means
-
-
-def _nothing(axes: Axes, reason: str) -> Axes:
-    """Says why there is nothing to draw."""
-    import textwrap
-
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.text(
-        0.5, 0.5, "\n".join(textwrap.wrap(reason, 44)), ha="center", va="center", fontsize=8, color=GREY,
-        transform=axes.transAxes,
-    )  # fmt: skip
-    return axes
