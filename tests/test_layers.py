@@ -14,6 +14,7 @@ from tests.conftest import ROOT
 
 LAYERS = {
     "errors": 0,
+    "_suggest": 0,
     "example": 0,
     "_validate": 1,
     "_binomial": 1,

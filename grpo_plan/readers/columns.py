@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.rates import decimal_of
 from grpo_plan.readers.values import is_missing, list_of, number_of, one_line, reward_of, shown
@@ -39,6 +40,11 @@ TOKEN_NAMES = (
 POLICY_NAMES = "model model_name model_id policy checkpoint".split()
 PROMPT_COUNT_NAMES = "prompts prompt_count num_prompts n_prompts number_of_prompts".split()
 BARE_COUNT_NAMES = "count counts frequency".split()  # only in a table that has nothing else
+USUAL_NAMES = {
+    "prompt": PROMPT_NAMES, "reward": REWARD_NAMES, "n": N_NAMES, "k": K_NAMES, "pass_rate": RATE_NAMES,
+    "fail_rate": FAIL_NAMES, "stratum": STRATUM_NAMES, "temperature": TEMPERATURE_NAMES, "policy": POLICY_NAMES,
+    "response_tokens": TOKEN_NAMES, "prompt_count": PROMPT_COUNT_NAMES,
+}  # fmt: skip
 STEP_NAMES = "step global_step training_step iteration visit epoch".split()
 
 
@@ -108,6 +114,7 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         if column not in sample.columns:
             raise PilotFormatError(
                 f"{sample.name}: no column {column!r} (asked for as {role}). Columns: {sample.listing}."
+                f"{_meant(column, role, by_name, sample)}"
             )
     for column in named.values():
         roles = [role for role, other in named.items() if other == column]
@@ -192,6 +199,13 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     found, notes = _only_numbers(sample, found)
     notes = [*doubts, *notes]
     return found, [*_notes(sample, found, by_name), *notes, *_without_effect(sample, found, named, constant_n)]
+
+
+def _meant(column: str, role: str, by_name: Mapping[str, str], sample: Sample) -> str:
+    """The column that was meant, by its spelling, or else the one that has a usual name of the role."""
+    usual = next((by_name[name] for name in USUAL_NAMES.get(role, ()) if name in by_name), None)
+    near = did_you_mean(column, sample.columns)
+    return near if near or usual is None else f" Did you mean {one_line(usual)!r}?"
 
 
 def _refuse_a_column_a_run(sample: Sample, prompt: str | None) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.status import FitStatus
@@ -174,6 +175,6 @@ class Simulation:
 
     def _values(self, name: str) -> Floats:
         if name not in NAMES:
-            raise DomainError(f"name must be one of {', '.join(NAMES)}; got {str(name)[:40]!r}.")
+            raise DomainError(not_one_of("name", name, NAMES))
         values: Floats = getattr(self, name)
         return values
