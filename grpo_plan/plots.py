@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._files import write_whole
 from grpo_plan._validate import as_count, as_level
 from grpo_plan.batches import RefillAt, refill
 from grpo_plan.batches.waiting import EndlessPrompts
@@ -277,7 +278,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     picture = BytesIO()
     figure.savefig(picture, format=suffix.removeprefix("."), metadata=metadata)
     try:
-        path.write_bytes(picture.getvalue())
+        write_whole(path, picture.getvalue())
     except OSError as error:
         raise DomainError(f"{path} cannot be written ({error.strerror}). Give another place.") from None
 

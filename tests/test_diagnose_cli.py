@@ -437,7 +437,7 @@ def test_one_of_several_runs(run: Run) -> None:  # noqa: F811
     Path("log.json").write_text(json.dumps({"metadata": {}, "sweep": sweep}, indent=1))
     both = run("diagnose", "log.json")
     assert both.code == 1
-    assert "holds 2 runs: a, b. Name one of them with --run (run=)." in both.err
+    assert "holds 2 runs: a, b. Name one of them with --run." in both.err
     assert document(run("diagnose", "log.json", "--run", "b", "--json"))["composition"][-1]["dead"]["value"] == 0.75
 
 

@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 LAYERS = {
     "errors": 0,
     "_suggest": 0,
+    "_files": 0,
     "example": 0,
     "_validate": 1,
     "_binomial": 1,

@@ -13,20 +13,20 @@ from typing import Any
 from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import DomainError, GrpoPlanError
 
+PROGRAM = "grpo-plan"
+COMPLETE = "_GRPO_PLAN_COMPLETE"  # set by the completion scripts of the shells
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 MOST_COLUMNS = 500
 Values = Callable[[Any], Iterable[str]]
 
 
-def complete() -> int:
+def complete(build_app: Callable[[list[str]], Any]) -> int:
     """Answer the shell, which says in the environment what was typed; silent where nothing can be said."""
-    from grpo_plan.cli.main import COMPLETE, PROGRAM, build_app
-
     try:
         import typer
-        from typer.completion import completion_init
+        from typer import completion as shells
 
-        completion_init()
+        shells.completion_init()  # type: ignore[attr-defined]
         command: Any = typer.main.get_command(build_app(_typed()))
         for name, sub in getattr(command, "commands", {}).items():
             _give_values(name, sub)
@@ -54,8 +54,6 @@ def set_up(arguments: list[str]) -> None:
         DomainError: No such shell, or it cannot be told which one is used.
     """
     from typer import completion as shells
-
-    from grpo_plan.cli.main import COMPLETE, PROGRAM
 
     option, *named = arguments
     if len(named) > 1:

@@ -18,6 +18,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -82,12 +83,14 @@ def fit(
         checks = request.read_checked(session_column, text_column, check_order, level)
     pilot = request.read() if checks is None else checks.pilot
     verdict = None if checks is None else checks.verdict
-    fitted = request.fit(pilot, family=family, population=pool, independence=verdict)
+    with waiting("fitting the pass rates"):
+        fitted = request.fit(pilot, family=family, population=pool, independence=verdict)
     if request.missing.get("dropped_groups") is not None and len(pilot.strata) > 1:
         tell("strata are not reported: of the dropped groups only the number is known, not the stratum.")
-    dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
-    strata = [] if isinstance(pool, int) else _by_stratum(fitted, sizes, level, simultaneous)
-    rows = _comparisons(fitted, sizes, level) if compare else []
+    with waiting("computing the intervals"):
+        dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
+        strata = [] if isinstance(pool, int) else _by_stratum(fitted, sizes, level, simultaneous)
+        rows = _comparisons(fitted, sizes, level) if compare else []
     if json or format is OutputFormat.JSON:
         write_json("fit", _document(fitted, dead, strata, rows, checks, level))
     else:

@@ -15,7 +15,7 @@ from grpo_plan import __version__
 from grpo_plan._suggest import did_you_mean
 from grpo_plan.cli.help import Command, Group
 from grpo_plan.cli.terminal import colours
-from grpo_plan.cli.words import in_options, other_word
+from grpo_plan.cli.words import other_word, without_arguments
 from grpo_plan.errors import GrpoPlanError, one_line
 
 COMMANDS = tuple(
@@ -39,7 +39,7 @@ def main() -> None:
     if COMPLETE in os.environ:
         from grpo_plan.cli.completion import complete
 
-        sys.exit(complete())
+        sys.exit(complete(build_app))
     arguments = sys.argv[1:] or ["--help"]
     try:
         if arguments[0] in ("--show-completion", "--install-completion"):
@@ -50,7 +50,7 @@ def main() -> None:
         code = build_app(arguments)(args=arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except GrpoPlanError as error:
-        _fail(in_options(str(error)), error.exit_code)
+        _fail(without_arguments(str(error)), error.exit_code)
     except ClickError as error:
         command = arguments[0] if arguments[0] in COMMANDS else ""
         _fail(f"{_usage_message(error)} See: grpo-plan {command} --help".replace("  ", " "), error.exit_code)

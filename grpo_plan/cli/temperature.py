@@ -18,6 +18,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -100,15 +101,16 @@ def temperature(
     source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()}
     if not requests:
         source = request.read(expected=SAME_PROMPTS)
-    plan = plan_temperature(
-        source,
-        group_size=group_size,
-        baseline=baseline,
-        objective=objective,
-        level=level,
-        smallest_difference=smallest_difference,
-        power=power,
-    )
+    with waiting("comparing temperatures"):
+        plan = plan_temperature(
+            source,
+            group_size=group_size,
+            baseline=baseline,
+            objective=objective,
+            level=level,
+            smallest_difference=smallest_difference,
+            power=power,
+        )
     if as_json:
         write_json("temperature", _document(plan))
     else:

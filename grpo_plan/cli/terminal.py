@@ -56,3 +56,16 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
+
+
+def moves(stream: TextIO | None) -> bool:
+    """Whether a line on a stream can be written over: a terminal that is not dumb."""
+    return is_terminal(stream) and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
+def columns_of(stream: TextIO) -> int:
+    """Columns of the terminal behind a stream; 80 where there is none."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or PIPE_WIDTH
+    except (AttributeError, OSError, ValueError):
+        return PIPE_WIDTH

@@ -19,12 +19,12 @@ OTHER_WORDS = {
 }  # fmt: skip
 
 
-def in_options(message: str) -> str:
+def without_arguments(message: str) -> str:
     """A message without the names of function arguments that stand beside options.
 
-    >>> in_options("Name it with --k-column and --n-column (k=, n=).")
+    >>> without_arguments("Name it with --k-column and --n-column (k=, n=).")
     'Name it with --k-column and --n-column.'
-    >>> in_options("Give steps (--steps) or prompts_per_step (--prompts-per-step).")
+    >>> without_arguments("Give steps (--steps) or prompts_per_step (--prompts-per-step).")
     'Give --steps or --prompts-per-step.'
     """
 

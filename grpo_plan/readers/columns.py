@@ -11,7 +11,7 @@ from grpo_plan.readers.rates import decimal_of
 from grpo_plan.readers.values import is_missing, list_of, number_of, one_line, reward_of, shown
 
 PROMPT_NAMES = (
-    "prompt_id problem_id question_id task_id example_id group_id doc_id prompt_hash prompt question problem query "
+    "prompt_id problem_id question_id qid task_id example_id group_id doc_id prompt_hash prompt question problem query "
     "instruction input"
 ).split()
 ROW_OR_PROMPT_NAMES = "uid id idx index".split()  # these may number the rows; taken only if nothing else names a prompt
@@ -23,8 +23,8 @@ N_NAMES = (
     "num_total samples"
 ).split()
 K_NAMES = (
-    "k c num_correct n_correct correct_count num_passed n_passed pass_count successes num_success num_successes passes "
-    "num_pass solved_count"
+    "k c num_correct n_correct num_right n_right correct_count num_passed n_passed pass_count successes num_success "
+    "num_successes passes num_pass solved_count"
 ).split()
 RATE_NAMES = "pass_rate solve_rate success_rate correct_rate solved_rate pass@1 mean_reward avg_reward".split()
 FAIL_NAMES = "fail_rate failure_rate failed_rate".split()
@@ -191,6 +191,7 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         _refuse_a_column_a_run(sample, prompt)
         maybe = next((by_name[n] for n in MAYBE_FAIL_NAMES if n in by_name), None)
         hint = f" Is {maybe!r} the share that failed? Then give --fail-rate-column {maybe}." if maybe else ""
+        hint += f" Its {n!r} was taken for the rollouts of a prompt." if n is not None else ""
         raise PilotFormatError(
             f"{sample.name}: no column holds rewards or counts. Columns: {sample.listing}. "
             f"Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=).{hint}"
@@ -315,7 +316,7 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
     used = ", ".join(f"{role} = {column!r}" for role, column in found.roles().items() if role != "policy")
     notes = [f"{sample.name}: {shapes[found.shape]}; {used}."]
     if found.prompt is None and found.shape != "histogram":
-        notes.append(f"{sample.name}: no prompt column, so every row is its own prompt.")
+        notes.append(f"{sample.name}: no prompt column, so every row is its own prompt; else name it: --prompt-column.")
     if found.pass_rate is not None and _plain(found.pass_rate) in (*FAIL_NAMES, *MAYBE_FAIL_NAMES):
         notes.append(
             f"{sample.name}: column {found.pass_rate!r} is read as the share that passed, as named. If it is the share "
