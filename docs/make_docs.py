@@ -34,6 +34,7 @@ PAGES = (
     "docs/formats.md",
     "docs/python.md",
     "docs/remedies.md",
+    "docs/terminal.md",
     "docs/trainers.md",
 )
 Runner = Callable[[list[str], Path], str]

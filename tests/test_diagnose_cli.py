@@ -666,7 +666,7 @@ def test_a_file_that_cannot_be_written_says_so(run: Run, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     answer = run("diagnose", "log.jsonl", "-o", "a.txt")
     assert answer.code == 2
     assert "--output a.txt cannot be written (No space left on device). Give another place." in answer.err

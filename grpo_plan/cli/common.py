@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 PAGE_WIDTH = 80  # columns of an answer in a file
-INTERVAL = re.compile(r"\[[-+\d.,e%x ]{3,40}\]")
+TOGETHER = re.compile(r"\[[-+\d.,e%x ]{3,40}\]|\b(?:G|D|n|k|p|kappa) = [\d.]+")  # an interval, a value with its name
 HELD, FILLER = "\x00", "\x01"  # a blank that is no place to break a line, and the second column of a wide sign
 STATUS_PATTERNS = (
-    r"(?P<bad>\b(CRITICAL|critical)\b)",
-    r"(?P<doubt>\b(WARNING|warning)\b|\b[A-Z]{2,}(?:_[A-Z]+)+\b|\bEXTRAPOLATED\b|\bUNDERDISPERSED\b|\bSTARVED\b)",
+    r"(?P<bad>\bCRITICAL\b(?: +[A-Z_]+)?)",
+    r"(?P<doubt>\bWARNING\b(?: +[A-Z_]+)?|\b(EXTRAPOLATED|BEYOND_REACH)\b|(?<=Status  )(?!OK\b)[A-Z_]{3,}(?=:))",
     r"(?P<good>(?<=Status  )OK\b)",
 )
 STATUS_STYLES = {"bad": "bold red", "doubt": "yellow", "good": "green"}
@@ -199,7 +199,7 @@ def text_width(out: Console) -> int:
 
 def say(out: Console, text: str, indent: str = "") -> None:
     """A paragraph, broken at the width of the page; further lines start under the first word after ``indent``."""
-    out.print(wrapped(text, text_width(out), indent), markup=False)
+    out.print(wrapped(text, text_width(out), indent), markup=False, soft_wrap=True)
 
 
 def wrapped(text: str, width: int, indent: str = "") -> str:
@@ -211,7 +211,7 @@ def wrapped(text: str, width: int, indent: str = "") -> str:
     """
     import textwrap
 
-    text = INTERVAL.sub(lambda match: match.group().replace(" ", HELD), text)
+    text = TOGETHER.sub(lambda match: match.group().replace(" ", HELD), text)
     if not text.isascii():
         from rich.cells import cell_len
 

@@ -58,7 +58,7 @@ def print_fit(
     """Print the pilot, the table of dead fractions, what limits them, and what would help."""
     out = console()
     mean = fitted.mean_pass_rate_interval(level)
-    out.print(wrapped(_in_short(fitted, dead), text_width(out), "Answer  "), style="bold")
+    out.print(wrapped(_in_short(fitted, dead), text_width(out), "Answer  "), style="bold", soft_wrap=True)
     say(out, pilot_line(fitted.pilot), "Pilot   ")
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     if fitted.truncation is not None:

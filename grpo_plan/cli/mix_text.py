@@ -25,7 +25,9 @@ def print_mix(chosen: Mix) -> None:
     """Print the verdict, the shares before and after, the frontier, what dropping prompts would do, and the grounds."""
     out = console()
     for i, (label, text) in enumerate(_verdict(chosen)):
-        out.print(wrapped(text, text_width(out), f"{label:8}"), style=None if i else "bold", markup=False)
+        out.print(
+            wrapped(text, text_width(out), f"{label:8}"), style=None if i else "bold", markup=False, soft_wrap=True
+        )
     out.print("\nShare of each stratum in a step", style="bold")
     _print_bars(out, chosen)
     out.print(f"\nStrata ({percent(chosen.level)} intervals)", style="bold")

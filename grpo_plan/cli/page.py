@@ -94,7 +94,7 @@ def _print(out: Console, part: Part, *, first: bool) -> None:
     elif isinstance(part, Line):
         indent = f"{'':{part.indent}}{one_line(part.label):{LABEL}}"
         text = wrapped(one_line(part.text), text_width(out), indent)
-        out.print(text or indent.rstrip(), style="bold" if part.strong else None)
+        out.print(text or indent.rstrip(), style="bold" if part.strong else None, soft_wrap=True)
     elif isinstance(part, Paragraph):
         say(out, one_line(part.text), " " * part.indent)
     elif isinstance(part, Bullet):

@@ -41,7 +41,7 @@ def print_plan(chosen: Plan, block: Block | None = None, *, details: bool = Fals
     out = console()
     for i, (label, text) in enumerate(_verdict(chosen)):
         style = "bold" if i < BOLD_LINES else None
-        out.print(wrapped(text, text_width(out), f"{label:8}"), style=style, markup=False)
+        out.print(wrapped(text, text_width(out), f"{label:8}"), style=style, markup=False, soft_wrap=True)
     out.print("\nWhy this G", style="bold")
     first_reason, *others = _reasons(chosen)
     say(out, first_reason, "  ")

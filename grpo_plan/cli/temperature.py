@@ -68,7 +68,7 @@ def temperature(
     The pilot holds rollouts of the same prompts at two or more temperatures, in one table with a temperature column or
     in one file a temperature. Prompts are paired by name.
 
-    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl --group-size 8
+    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl
     """
     from grpo_plan.cli.temperature_text import print_counts, print_temperature
     from grpo_plan.planning.dead_counts import compare_dead_counts
