@@ -14,6 +14,8 @@ from tests.conftest import ROOT
 
 LAYERS = {
     "errors": 0,
+    "_suggest": 0,
+    "_files": 0,
     "example": 0,
     "_shown": 0,
     "_validate": 1,

@@ -78,7 +78,8 @@ def remedies(
     details: Annotated[
         bool,
         typer.Option(
-            "--details", help="Also what each climbs, what dead groups bring of signal and noise, what others found."
+            "--details",
+            help="Say everything: where orders turn, what dead groups do, what each climbs, costs, what others found.",
         ),
     ] = False,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it: .png, .svg or .pdf.")] = None,

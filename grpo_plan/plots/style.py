@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from grpo_plan._files import write_whole
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -169,6 +170,6 @@ def save_figure(figure: Figure, path: Path) -> None:
         drawn = _COORDINATES.sub(lambda found: _DIGITS.sub(rb"\1", found[0]), drawn)
         drawn = _INDENT.sub(rb">\n<", _METADATA.sub(b"", drawn))
     try:
-        path.write_bytes(drawn)
+        write_whole(path, drawn)
     except OSError as error:
         raise DomainError(f"{path} cannot be written ({error.strerror}). Give another place.") from None
