@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -51,6 +52,9 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
         write_lengths(folder / "lengths.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
+    for name, write in runpy.run_path(str(ROOT / "docs" / "faq_inputs.py"))["INPUTS"].items():
+        if name in text:
+            write(folder / name)
     for program, name in SCRIPT.findall(text):
         (folder / name).write_text(program, encoding="utf-8")
 
@@ -178,6 +182,40 @@ def with_formats(page: str) -> str:
     return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
 
 
+def write_tutorial(path: Path) -> None:
+    """docs/tutorial.md and its pictures, from its cells."""
+    import tutorial  # type: ignore[import-not-found]
+
+    with tempfile.TemporaryDirectory() as folder:
+        path.write_text(
+            tutorial.refreshed(path.read_text(encoding="utf-8"), Path(folder), path.parent), encoding="utf-8"
+        )
+
+
+def with_frames(page: str) -> str:
+    """docs/frames.md with the columns of every dataframe, written from the views."""
+    from grpo_plan.shown.registry import views
+
+    lines = []
+    for name, view in sorted(views().items()):
+        lines += ["", f"### {name}", "", f"One row: {view.row}.", ""]
+        if callable(view.fields):
+            continue
+        lines += ["| column | unit | meaning |", "|---|---|---|"]
+        lines += [_columns(field.columns) for field in view.fields]
+    begin, end = "<!-- frames: begin -->", "<!-- frames: end -->"
+    before, _, rest = page.partition(begin)
+    return "\n".join([before + begin, *lines, "", end]) + rest.partition(end)[2]
+
+
+def _columns(columns: tuple[Any, ...]) -> str:
+    """The columns of one field in one row: the first by its name, what comes after it by its ending."""
+    first = columns[0]
+    stem = first.name.removesuffix("_mean") if len(columns) == 5 else first.name
+    names = ", ".join(f"`{c.name if c is first else c.name.removeprefix(stem)}`" for c in columns)
+    return f"| {names} | {first.unit or '-'} | {first.meaning.removesuffix(': mean over steps')} |"
+
+
 def with_aggregations(page: str) -> str:
     """docs/losses.md with its table written from the registry of aggregations."""
     from grpo_plan.losses import aggregations
@@ -269,6 +307,10 @@ def main() -> None:
             path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
     page = ROOT / "docs" / "formats.md"
     page.write_text(with_formats(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "frames.md"
+    page.write_text(with_frames(page.read_text(encoding="utf-8")), encoding="utf-8")
+    if "docs/tutorial.md" in (sys.argv[1:] or PAGES):
+        write_tutorial(ROOT / "docs" / "tutorial.md")
     page = ROOT / "docs" / "losses.md"
     page.write_text(with_aggregations(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "advantages.md"

@@ -236,6 +236,11 @@ def test_the_table_of_trainers_is_fresh(make_docs: ModuleType) -> None:
     assert make_docs.with_trainers(page) == page, "docs/advantages.md is stale: run python docs/make_docs.py"
 
 
+def test_the_columns_of_dataframes_are_fresh(make_docs: ModuleType) -> None:
+    page = (ROOT / "docs/frames.md").read_text(encoding="utf-8")
+    assert make_docs.with_frames(page) == page, "docs/frames.md is stale: run python docs/make_docs.py"
+
+
 def test_the_table_of_formats_is_fresh(make_docs: ModuleType) -> None:
     page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     assert make_docs.with_formats(page) == page, "docs/formats.md is stale: run python docs/make_docs.py"
