@@ -1,8 +1,7 @@
 """The documentation site: ``python -m sphinx -W --keep-going -n -b html docs OUT`` (extra ``docs``).
 
 The pages are plain Markdown that reads well without the site too. No page of the site needs a network. Links to other
-sites are held against ``docs/site/links.txt`` by a test; whether those answer, ``python -m sphinx -b linkcheck docs OUT``
-asks them.
+sites are held against ``docs/site/links.txt`` by a test; ``python -m sphinx -b linkcheck docs OUT`` asks these sites.
 """
 
 from __future__ import annotations
