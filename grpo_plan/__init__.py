@@ -90,6 +90,7 @@ _PUBLIC = {
     "Remedy": "runs.finding",
     "RemedyComparison": "remedies",
     "RolloutLengths": "rollouts",
+    "Report": "report",
     "Rollouts": "rollouts",
     "RunFollower": "readers.follow",
     "RunLog": "run_log",
@@ -121,6 +122,7 @@ _PUBLIC = {
     "all_pass_probability": "groups",
     "allocate_rollouts": "planning.allocation",
     "amplification": "estimators.amplification",
+    "build_report": "report",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
@@ -208,14 +210,14 @@ __all__ = [
     "NearestDesigns", "PassComparison", "PassCurve", "PassRateFit", "PassTail", "PassVerdict", "Pilot", "PilotError",
     "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered",
     "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
-    "RemedyComparison", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost", "SamplingEffect",
-    "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
+    "RemedyComparison", "Report", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost",
+    "SamplingEffect", "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
     "SimulationComparison", "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TailStatus",
     "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares",
     "__version__", "adaptive_sampling", "advantages", "aggregations", "all_fail_probability", "all_pass_probability",
-    "allocate_rollouts", "amplification", "check_independence", "check_sequences", "compare_dead_counts",
-    "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling", "compare_simulations",
-    "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping",
+    "allocate_rollouts", "amplification", "build_report", "check_independence", "check_sequences",
+    "compare_dead_counts", "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling",
+    "compare_simulations", "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping",
     "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput", "expected_group_std",
     "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
     "graded_dead_probability", "group_size_for_fidelity", "group_std_fidelity", "hit_probability", "identified_range",
@@ -352,6 +354,7 @@ if TYPE_CHECKING:
     from grpo_plan.readers.run_reader import read_run
     from grpo_plan.readers.throughput_reader import read_throughput
     from grpo_plan.remedies import Effect, EstimatorEffect, Hint, RemedyComparison, SamplingEffect, compare_remedies
+    from grpo_plan.report import Report, build_report
     from grpo_plan.rollouts import RolloutLengths, Rollouts
     from grpo_plan.run_log import RunLog
     from grpo_plan.runs.aggregates import recover

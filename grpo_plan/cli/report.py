@@ -95,7 +95,7 @@ def report(
     from grpo_plan.cli.plan import parse_kappa
     from grpo_plan.cli.report_reading import Reading
     from grpo_plan.cli.report_sources import sort_sources
-    from grpo_plan.cli.report_target import Given, made_at, page_target, parse_thresholds, write_whole
+    from grpo_plan.cli.report_target import Given, made_at, page_target, parse_thresholds
     from grpo_plan.cli.temperature import by_temperature
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.report.build import build_report
@@ -170,5 +170,10 @@ def report(
         sys.stdout.write(f"{made_report.text()}\n")
         return
     existed = target.exists()
-    write_whole(target, made_report.html())
+    try:
+        made_report.write(target)
+    except OSError as error:
+        raise DomainError(
+            f"--output {target} cannot be written ({error.strerror or error}). Give another place."
+        ) from None
     tell(f"{target} {'replaced' if existed else 'written'}.")

@@ -264,7 +264,7 @@ def _what_if(
 ) -> None:
     advantage, words = get_estimator(asked.estimator), asked.said
     planned_sizes = [] if plan is None else [p.design.group_size for p in plan.frontier]
-    sizes = table_sizes(planned_sizes, advantage.min_group_size)
+    sizes = table_sizes(planned_sizes, advantage.min_group_size, asked.group_sizes)
     body["curve"] = missing.attempt("curve", lambda: [dead_json(fit.dead(size, asked.level)) for size in sizes])
     found = missing.attempt("what_if", lambda: planned_kappa(asked.kappa, fit) if plan is None else plan.kappa)
     if found is None:
