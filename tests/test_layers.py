@@ -14,8 +14,12 @@ from tests.conftest import ROOT
 
 LAYERS = {
     "errors": 0,
+    "_suggest": 0,
+    "_files": 0,
     "example": 0,
+    "_shown": 0,
     "_validate": 1,
+    "_words": 1,
     "_binomial": 1,
     "_pooling": 2,
     "_rows": 2,
@@ -54,6 +58,9 @@ LAYERS = {
     "report": 11,
     "passk": 9,
     "plots_passk": 10,
+    "shown": 10,
+    "plots": 10,
+    "passk": 9,
     "trl": 10,
     "cli": 12,
     "__init__": 13,
