@@ -372,15 +372,8 @@ if TYPE_CHECKING:
     from grpo_plan.runs.recovered_steps import RecoveredSteps, recover_steps
     from grpo_plan.runs.recovery_status import RecoveryStatus
     from grpo_plan.runs.settings import DiagnosisSettings
-    from grpo_plan.simulation import (
-        Curriculum,
-        SimulatedPolicy,
-        SimulatedTraining,
-        Simulation,
-        SimulationComparison,
-        compare_simulations,
-        simulate,
-    )
+    from grpo_plan.simulation import Curriculum, SimulatedPolicy, SimulatedTraining, Simulation, simulate
+    from grpo_plan.simulation.comparison import SimulationComparison, compare_simulations
     from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit

@@ -290,4 +290,5 @@ def test_the_payload_is_small_and_its_numbers_are_finite(run: Run, tmp_path: Pat
     difficulty = body["difficulty"]
     assert sum(difficulty["histogram"][0]["prompts"]) == len(MIXED)
     assert math.isclose(sum(b["share"] for b in difficulty["rates"]), 1.0)
-    assert math.isclose(sum(b["mass"] for b in difficulty["smooth"]), 1.0, rel_tol=1e-9)
+    smooth = sum(b["mass"] for b in difficulty["smooth"])
+    assert math.isclose(smooth + difficulty["at_zero"] + difficulty["at_one"], 1.0, rel_tol=1e-9)

@@ -26,6 +26,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.trainers.choice import TrainerRequest
 
 Repeated = list[str] | None
+SOURCES = ("PILOT_OR_RUN", "Pilot, log or folder of a run, or both.")
 EXAMPLE_PROMPTS = 128
 EXAMPLE = ("--prompts-per-step", str(EXAMPLE_PROMPTS))
 AGGREGATE_SIZES = (2, 4, 8, 16, 32, 64)
@@ -38,7 +39,8 @@ PLAN_OPTIONS = (
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(reads_pilot(takes_costs(takes_trainer(report), example_prompts=EXAMPLE_PROMPTS), required=False))
+    command = takes_costs(takes_trainer(report), example_prompts=EXAMPLE_PROMPTS)
+    app.command()(reads_pilot(command, required=False, optional=SOURCES))
 
 
 def report(

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from grpo_plan.report.writing import write_whole
+from grpo_plan._files import write_whole
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
