@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from grpo_plan.readers.independence_reader import IndependenceReport
 
 PROGRESS_BYTES = 200 << 20
-
-
 MAX_STEP = 2**53
 ENGINE_OUTPUT = 2  # the file number of the standard error stream
 OPTIONAL = ("[PILOT]", "As for fit; may be left out.")

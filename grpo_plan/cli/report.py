@@ -11,8 +11,10 @@ import typer
 
 from grpo_plan import __version__
 from grpo_plan.cli.common import (
+    FormatOption,
     JsonOption,
     LevelOption,
+    OutputFormat,
     PopulationOption,
     count_option,
     parse_group_sizes,
@@ -85,6 +87,7 @@ def report(
         str | None, typer.Option(metavar="ISO", help="Date that the report bears. Default: SOURCE_DATE_EPOCH, or now.")
     ] = None,
     level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
     """Write everything about a pilot, a run or both as one page.
@@ -105,7 +108,7 @@ def report(
     from grpo_plan.runs.expectation import Expectation
     from grpo_plan.runs.settings import DiagnosisSettings
 
-    made = made_at(date)
+    made, json = made_at(date), json or format is OutputFormat.JSON
     several = dict(by_temperature(files or [], "--pilot", "FILE"))
     if not request.sources and not several:
         raise DomainError("report needs a pilot or a run; got none. Give a file, e.g. grpo-plan report pilot.jsonl.")
