@@ -107,7 +107,7 @@ def test_every_section_is_there_or_says_why_not(name: str, reports: dict[str, Pa
 
 
 def test_the_data_cannot_end_their_element() -> None:
-    from grpo_plan.report.page import for_script
+    from grpo_plan.report.page.rendering import for_script
 
     text = for_script({"a": "</script><!--\u2028&"})
     assert not set("<>&\u2028") & set(text)
