@@ -76,16 +76,18 @@ def contents(document: Row) -> dict[str, Any]:
 
 
 def reasons(document: Row) -> dict[str, str]:
-    """Why a section is absent, for every section that can be.
+    """Why a section is absent, for every section that can be; a reason is told once, in full.
 
-    >>> reasons({"missing": [{"section": "plan", "reason": "No pilot."}]})["frontier"]
-    'No pilot.'
+    >>> reasons({"missing": [{"section": "plan", "reason": "No pilot."}]})["effective-batch"]
+    'for the same reason as What if'
     """
     told = {item["section"]: item["reason"] for item in document["missing"]}
-    return {
-        section: next((told[name] for name in (section, *names) if name in told), "the report does not say why")
-        for section, names in EXPLAINED_BY.items()
-    }
+    titles, first, found = dict(SECTIONS), {}, {}
+    for section, names in EXPLAINED_BY.items():
+        reason = next((told[name] for name in (section, *names) if name in told), "the report does not say why")
+        title = first.setdefault(reason, titles.get(section, "the part above"))
+        found[section] = reason if title == titles.get(section) else f"for the same reason as {title}"
+    return found
 
 
 def tiles(document: Row) -> list[dict[str, str]]:
