@@ -292,3 +292,24 @@ def test_the_payload_is_small_and_its_numbers_are_finite(run: Run, tmp_path: Pat
     assert math.isclose(sum(b["share"] for b in difficulty["rates"]), 1.0)
     smooth = sum(b["mass"] for b in difficulty["smooth"])
     assert math.isclose(smooth + difficulty["at_zero"] + difficulty["at_one"], 1.0, rel_tol=1e-9)
+
+
+def test_every_key_is_documented(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    body = payload(run, "pilot.jsonl", "--group-sizes", "2,4,16")
+    page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
+
+    def keys(value: object) -> Iterator[str]:
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if isinstance(value, dict):
+            yield from value
+        for child in children:
+            yield from keys(child)
+
+    own = [body[section] for section in ("verdict", "difficulty", "what_if", "missing")]
+    data = {*body["what_if"]["presets"][0]["cost"], *body["what_if"]["ranges"], *body["provenance"]["commands"]}
+    found = {*body, *keys([own, body["provenance"]])} - data
+    absent = {
+        k for k in found if f"`{k}`" not in page and f"`{k.removesuffix('_low').removesuffix('_high')}`" not in page
+    }
+    assert not absent

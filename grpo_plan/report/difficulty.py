@@ -66,6 +66,8 @@ def difficulty_document(fit: PassRateFit) -> dict[str, Any]:
 
 def _spread(values: Floats, masses: Floats, bins: int) -> list[tuple[float, float, float]]:
     """Mass in each of equal bins of [0, 1], each point's mass spread evenly to the middles of the gaps beside it."""
+    if not values.size:
+        return [(i / bins, (i + 1) / bins, 0.0) for i in range(bins)]
     order = np.argsort(values, kind="stable")
     points, weights = values[order], masses[order]
     middles = 0.5 * (points[:-1] + points[1:])
