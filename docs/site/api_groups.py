@@ -155,6 +155,12 @@ GROUPS = (
         ),
     ),
     Group(
+        "report",
+        "Report",
+        "Every answer to a pilot, a run, or both, as one page (docs/report.md).",
+        ("build_report", "Report"),
+    ),
+    Group(
         "plots",
         "Plots",
         "Each takes a result and matplotlib axes, and returns the axes.",
