@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, as_one_group_size
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import BetaBinomialFit
@@ -36,8 +37,8 @@ MISFIT = 0.5  # share of the nonparametric answer above which no smooth interval
 AGREEING = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PassRateFit(Remembering):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PassRateFit(Remembering, Shown):
     """What a pilot says of its pass rates.
 
     Attributes:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_level, require
 from grpo_plan.costs import Budget, CostModel, binding_constraint
 from grpo_plan.errors import DomainError, InfeasiblePlanError
@@ -109,7 +110,7 @@ def plan_group_size(
             f"rules must be a trainer's rules; got {type(rules).__name__}. Use rules_for(trainer, hardware)."
         )
     if objective not in OBJECTIVES:
-        raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
+        raise DomainError(not_one_of("objective", objective, OBJECTIVES))
     limits = Limitings(max_dead=max_dead, hard_below=hard_below, min_coverage=min_coverage, rare_share=rare_share)
     measurement = kappa if isinstance(kappa, KappaMeasurement) else None
     kappas, rho, share = planned_kappa(kappa, fit), as_coherence(coherence), as_level(level)

@@ -34,6 +34,7 @@ from grpo_plan.report.sections import (
     MOST_STRATA,
     Missing,
     command_document,
+    compared,
     diagnosis_section,
     fit_section,
     fitted,
@@ -197,7 +198,8 @@ def _fit(
     sizes = sorted({*FIT_SIZES, *(size for size in wanted if size is not None)})
     body["fit"] = missing.attempt("fit", lambda: fit_section(fit, sizes, asked))
     listed = ",".join(str(size) for size in sizes)
-    words = ["fit", *asked.said.pilot, "--group-sizes", listed, "--compare", *_common(asked.said.plan), "--json"]
+    beside = ["--compare"] if compared(fit) else []
+    words = ["fit", *asked.said.pilot, "--group-sizes", listed, *beside, *_common(asked.said.plan), "--json"]
     commands["fit"] = command_line(words)
     body["difficulty"] = missing.attempt("difficulty", lambda: difficulty_document(fit))
 
