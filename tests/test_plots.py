@@ -91,6 +91,19 @@ def test_odd_pilots_can_be_drawn(pilot: Pilot, tmp_path: Path) -> None:
     assert path.stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("kind", ["dead", "pass-rates", "observed", "compare"])
+def test_one_kind_can_be_drawn(example_fit: PassRateFit, kind: str, tmp_path: Path) -> None:
+    draw_pilot(example_fit, tmp_path / "p.svg", kind=kind)
+    titles = {
+        "dead": "Dead groups",
+        "pass-rates": "prompts, fitted",
+        "observed": "as observed",
+        "compare": "usual estimates",
+    }
+    text = (tmp_path / "p.svg").read_text(encoding="utf-8")
+    assert [k for k, title in titles.items() if title in text] == [kind]
+
+
 def test_too_small_a_range_is_refused(example_fit: PassRateFit) -> None:
     with pytest.raises(DomainError, match="max_group_size must be at least 4; got 2"):
         plot_dead_fraction(example_fit, max_group_size=2)

@@ -182,11 +182,12 @@ def plot_effective_batch_over_steps(run: Diagnosis | Facts | RunLog, ax: Axes | 
 
 def _mixed_over_steps(axes: Axes, facts: Facts) -> None:
     dead = facts.dead
-    titled(axes, "Mixed groups of a step")
+    groups = None if isinstance(dead, Absent) else groups_per_step(facts, int(dead.steps[0]), int(dead.steps[-1]))
+    shares = "" if groups or isinstance(dead, Absent) else "shares: the prompts per step are not known"
+    titled(axes, "Mixed groups of a step", shares)
     if isinstance(dead, Absent):
         nothing(axes, dead.reason)
         return
-    groups = groups_per_step(facts, int(dead.steps[0]), int(dead.steps[-1]))
     scale = 1.0 if groups is None else groups
     planned = facts.planned
     if planned is not None:
@@ -199,7 +200,7 @@ def _mixed_over_steps(axes: Axes, facts: Facts) -> None:
     averaged = f", mean over {facts.steps_per_row}" if facts.steps_per_row > 1 else ""
     axes.set_ylim(-0.02 * scale, 1.05 * scale)
     axes.set_xlabel("training step")
-    axes.set_ylabel("mixed share (prompts per step not known)" if groups is None else f"mixed groups a step{averaged}")
+    axes.set_ylabel("mixed share of the groups" if groups is None else f"mixed groups a step{averaged}")
     legend_below(axes)
 
 
