@@ -30,7 +30,8 @@ type, with more than one for some; `NOT_DRAWN` says which types have none, and w
 
 One style sheet serves them all, and your own matplotlib settings are neither used nor changed. Where a result cannot
 tell, the picture says so: the grey line below the title is its status. Bars and bands are intervals, at 95 % unless
-asked otherwise; filled marks are counted, hollow ones fitted.
+asked otherwise; filled marks are counted, hollow ones fitted. The data of each picture are what it draws: `series`,
+`x` and `y` of curves, marks and bars, `low` and `high` of bands.
 
 | colour | stands for |
 |---|---|

@@ -41,8 +41,8 @@ class Entry:
 
 PILOT = (
     Entry(
-        name="pilot",
-        shows="Observed pass rates of the prompts, most of them 0 of 8",
+        name="observed_pass_rates",
+        shows="Observed pass rates of the prompts; 0 of 8 is the commonest",
         read="The two outer bars are the prompts whose rollouts all agreed; their share is in the second line.",
         code="ax = gp.plot(pilot)",
     ),
@@ -60,7 +60,7 @@ PILOT = (
         code="ax = gp.plot(fit)",
     ),
     Entry(
-        name="dead",
+        name="one_group_size",
         shows="One dead fraction, D(16), with its parts and the two usual formulas",
         read="A formula outside the black bar is wrong for these prompts.",
         code="ax = gp.plot(fit.dead(16))",
@@ -122,7 +122,7 @@ PLAN = (
     Entry(
         name="frontier",
         shows="Cost of the same progress against the group size at three values of kappa; 4 to 8 are about as good",
-        read="Low is good; inside the shaded range no group size is more than a little worse at any kappa.",
+        read="Low is good; in the shaded range the worst case over kappa is within 10 points of the best possible.",
         code="ax = gp.plot(plan)",
     ),
     Entry(
@@ -156,7 +156,7 @@ ax = gp.plot(gp.measure_kappa(norms, rewards=hard))""",
     Entry(
         name="refill",
         shows="Prompts drawn per mixed group against the generation batch: a sawtooth; the planned 1.5 near its top",
-        read="Choose a batch in a valley: just past an edge one more round is needed and thrown away.",
+        read="Choose a batch in a valley, at an edge: one just too small needs a further round, most of it thrown away.",
         code="ax = gp.plot(gp.refill(fit, prompts_per_step=128, group_size=8, batch_multiplier=1.5))",
     ),
     Entry(
@@ -189,7 +189,7 @@ ax = gp.plot(gp.compare_sampling(fit, refill))""",
 PROMPTS = (
     Entry(
         name="temperature",
-        shows="Difference of T = 0.6 to T = 1: more dead groups, fewer passes, less signal",
+        shows="Difference of T = 0.6 to T = 1: more dead groups, about as many passes, less signal",
         read="A change is advised only if the interval of the deciding difference leaves out 0.",
         code="""\
 p = np.random.default_rng(5).beta(0.4, 0.9, 300)
@@ -360,7 +360,7 @@ ax = gp.plot(gp.token_weights(lengths, aggregation="grpo"))""",
     ),
     Entry(
         name="split_weights",
-        shows="Real over intended weight of responses by micro-batch, 0.6 to 2",
+        shows="Real over intended weight of responses by micro-batch, 0.7 to 1.4",
         read="Off the dashed line a response weighs more or less only for the micro-batch that it fell into.",
         code="""\
 lengths = np.random.default_rng(12).lognormal(6, 0.6, 64).astype(int)
@@ -402,7 +402,7 @@ ax = gp.plot(gp.simulate(fit, estimator="rloo", training=short, model=small, see
     Entry(
         name="simulation_comparison",
         shows="Final pass rate of four simulated trainings less that of the first",
-        read="An interval that leaves out 0 is a difference between the seeds' means, in the model.",
+        read="Where an interval leaves out 0 the trainings differ, in this model.",
         code="""\
 small, short = gp.SimulatedPolicy(prompts=64, held_out=32), gp.SimulatedTraining(steps=60)
 found = gp.compare_simulations(

@@ -20,7 +20,9 @@ from grpo_plan.plots.style import (
     PALE,
     SILVER,
     SKY,
+    SMALL,
     VERMILION,
+    WHITE,
     canvas,
     figure,
     save_figure,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 COLUMNS = 100  # rows are averaged to at most so many
 WINDOWS = 120  # ends of the moving window
 LEAST_WINDOW = 10
+ROOM_FOR_NAME = 0.09  # share of the groups
 HATCH = "////"
 UNSEEN = 0.002  # share that no line is drawn for: rounding of the log leaves such rests
 FEW_ROWS = 60  # up to so many, each is a marker that can be seen by itself
@@ -87,6 +90,11 @@ def _composition(axes: Axes, facts: Facts) -> None:
         axes.fill_between(
             at, base, top, facecolor=colour, hatch=hatch, edgecolor=edge, linewidth=0.3, label=label, alpha=0.9
         )
+        if share[-1] > ROOM_FOR_NAME and hatch is None:
+            axes.text(
+                0.985, float(base[-1] + top[-1]) / 2.0, label, transform=axes.get_yaxis_transform(), ha="right", va="center",
+                color=INK if colour in (SKY, SILVER, PALE) else WHITE, fontsize=SMALL,
+            )  # fmt: skip
         base = top
     axes.set_xlim(at[0], at[-1])
     axes.set_ylim(0.0, 1.0)
