@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from figures.drawn import table_of
-from figures.gallery_entries import ENTRIES, SECTIONS, SETUP, Entry
+from figures.gallery_entries import SETUP, Entry
+from figures.gallery_more import ENTRIES, SECTIONS
 from figures.index import FIGURES
 from grpo_plan.example import example_lines, example_run_lines
 from grpo_plan.plots import ROLES, save_figure

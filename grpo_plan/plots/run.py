@@ -91,10 +91,9 @@ def _composition(axes: Axes, facts: Facts) -> None:
             at, base, top, facecolor=colour, hatch=hatch, edgecolor=edge, linewidth=0.3, label=label, alpha=0.9
         )
         if share[-1] > ROOM_FOR_NAME and hatch is None:
-            axes.text(
-                0.985, float(base[-1] + top[-1]) / 2.0, label, transform=axes.get_yaxis_transform(), ha="right", va="center",
-                color=INK if colour in (SKY, SILVER, PALE) else WHITE, fontsize=SMALL,
-            )  # fmt: skip
+            ink, middle = INK if colour in (SKY, SILVER, PALE) else WHITE, float(base[-1] + top[-1]) / 2.0
+            across = axes.get_yaxis_transform()
+            axes.text(0.985, middle, label, transform=across, ha="right", va="center", color=ink, fontsize=SMALL)
         base = top
     axes.set_xlim(at[0], at[-1])
     axes.set_ylim(0.0, 1.0)
