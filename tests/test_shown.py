@@ -98,7 +98,7 @@ def test_html_is_well_formed_small_and_without_scripts_or_colours() -> None:
 
 
 def test_text_of_users_stays_text() -> None:
-    for name in ("pilot with odd names", "mix", "groups", "alert"):
+    for name in ("pilot with odd names", "mix", "groups", "alert", "report"):
         result = examples()[name]
         html, markdown = result._repr_html_(), result._repr_markdown_()
         assert "<script" not in html + markdown, name

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from grpo_plan._shown import Shown
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Report:
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Report(Shown):
     """A report of one pilot, one run, or both.
 
     Attributes:
