@@ -22,6 +22,7 @@ extensions = ["myst_parser", "sphinx_copybutton", "mathml", "pages", "crosslinks
 root_doc = "index"
 exclude_patterns = ["site"]
 nitpicky = True
+smartquotes = False  # --option is no dash
 
 # Markdown as code-hosting sites read it: $...$ and ```math, anchors of headings, tables.
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

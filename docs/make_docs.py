@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -22,21 +23,27 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "site")]
 PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("**/*.md")))
 Runner = Callable[[list[str], Path], str]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+SCRIPT = re.compile(r"```python\n(# (\w+\.py)\n.*?)```", re.DOTALL)  # its first line is its name
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
 
 
 def in_a_process(words: list[str], folder: Path) -> str:
     """What ``grpo-plan`` prints, started in a folder as a person would."""
-    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "grpo_plan", *words], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    program = [sys.executable, "-m", "grpo_plan"]
+    done = subprocess.run([*program, *words], cwd=folder, env=_environment(), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{shlex.join(words)}: exit {done.returncode}: {done.stderr}")
     return done.stdout
 
 
 def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
-    """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
+    """The page with the output of every ``$`` command of its console blocks, run in order in a folder.
+
+    Commands are ``grpo-plan ...``, and ``python NAME.py`` of a Python block whose first line is ``# NAME.py``.
+    """
     if "temperatures.jsonl" in text:
         write_temperatures(folder / "temperatures.jsonl")
     if "trained.jsonl" in text:
@@ -45,6 +52,11 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
         write_lengths(folder / "lengths.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
+    for name, write in runpy.run_path(str(ROOT / "docs" / "faq_inputs.py"))["INPUTS"].items():
+        if name in text:
+            write(folder / name)
+    for program, name in SCRIPT.findall(text):
+        (folder / name).write_text(program, encoding="utf-8")
 
     def rerun(match: re.Match[str]) -> str:
         commands = [line for line in match.group(1).splitlines() if line.startswith("$ ")]
@@ -268,9 +280,14 @@ def _output(command: str, folder: Path, runner: Runner) -> str:
     command, _, file = command.partition(" > ")
     command, _, filtered = command.partition(" | ")
     name, *words = shlex.split(command)
-    if name != "grpo-plan":
-        raise ValueError(f"only grpo-plan commands are run: {command}")
-    shown = runner(words, folder)
+    if name == "python":
+        shown = subprocess.run(
+            [sys.executable, *words], cwd=folder, env=_environment(), capture_output=True, text=True, check=True
+        ).stdout
+    elif name == "grpo-plan":
+        shown = runner(words, folder)
+    else:
+        raise ValueError(f"only grpo-plan and python NAME.py are run: {command}")
     if filtered:
         words = shlex.split(filtered)
         if words[0] not in ("head", "sed"):

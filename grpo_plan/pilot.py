@@ -14,6 +14,7 @@ from grpo_plan._pooling import PER_PROMPT, pooled, refuse_other_policies, refuse
 from grpo_plan._rows import MAX_ROLLOUTS_PER_PROMPT as MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan._rows import counts_of, labels_of, lengths_of, numbers_of, passes_and_rollouts
 from grpo_plan._shown import Shown
+from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import PilotError
 from grpo_plan.provenance import Provenance, merged
 
@@ -368,13 +369,11 @@ class Pilot(Shown):
         mask = np.ones(self.successes.size, dtype=bool)
         if stratum is not None:
             if self.stratum is None or stratum not in self.strata:
-                raise PilotError(f"stratum must be one of the pilot's {_listed(self.strata)}; got {stratum!r}.")
+                raise PilotError(not_one_of("stratum", stratum, self.strata, "the pilot's "))
             mask &= np.array([str(s) == stratum for s in self.stratum])
         if temperature is not None:
             if self.temperature is None or not np.any(self.temperature == temperature):
-                raise PilotError(
-                    f"temperature must be one of the pilot's {_listed(self.temperatures)}; got {temperature!r}."
-                )
+                raise PilotError(not_one_of("temperature", temperature, self.temperatures, "the pilot's "))
             mask &= self.temperature == temperature
         if not mask.any():
             raise PilotError(f"The pilot has no prompt of stratum {stratum!r} at temperature {temperature}.")
@@ -393,7 +392,3 @@ def _lock(array: NDArray[Any]) -> NDArray[Any]:
     copy = np.array(array)
     copy.setflags(write=False)
     return copy
-
-
-def _listed(values: tuple[Any, ...]) -> str:
-    return ", ".join(str(v) for v in values) if values else "(none)"

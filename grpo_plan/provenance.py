@@ -125,9 +125,11 @@ class Provenance(Shown):
         return sentences(*out)
 
     def _last_step(self) -> str:
-        return (
-            "" if self.policy_steps is None else f", e.g. --policy-steps {self.policy_steps[1]}:{self.policy_steps[1]}"
-        )
+        """The last quarter of the steps, so that some prompts are left."""
+        if self.policy_steps is None:
+            return ""
+        first, last = self.policy_steps
+        return f", e.g. --policy-steps {last - max((last - first + 1) // 4, 1) + 1}:{last}"
 
     def _of_size(self) -> str:
         if self.group_size is None:

@@ -14,6 +14,8 @@ from tests.conftest import ROOT
 
 LAYERS = {
     "errors": 0,
+    "_suggest": 0,
+    "_files": 0,
     "example": 0,
     "_shown": 0,
     "_validate": 1,
@@ -57,6 +59,8 @@ LAYERS = {
     "passk": 9,
     "plots_passk": 10,
     "shown": 10,
+    "plots": 10,
+    "passk": 9,
     "trl": 10,
     "cli": 12,
     "__init__": 13,

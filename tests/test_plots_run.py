@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from grpo_plan.errors import DomainError
-from grpo_plan.plots_run import (
+from grpo_plan.plots.run import (
     COLUMNS,
     draw_run,
     plot_composition,
@@ -168,7 +168,7 @@ def test_why_nothing_is_drawn_is_said() -> None:
 
 def test_something_else_is_refused() -> None:
     for draw in DRAWS:
-        with pytest.raises(DomainError, match=r"run must be a diagnosis or its facts; got list\."):
+        with pytest.raises(DomainError, match=r"run must be a diagnosis, its facts or a log; got list\."):
             draw([1])  # type: ignore[arg-type]
 
 

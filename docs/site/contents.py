@@ -16,6 +16,14 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "Project": ("design", "changelog"),
 }
 
+SHORT = {  # titles in the side bar, where the page's own is long
+    "passk": "pass@k",
+    "remedies": "Remedies",
+    "simulation": "Simulated learning",
+    "losses": "Losses",
+    "diagnosis-study": "Detection and false alarms",
+}
+
 
 def existing() -> dict[str, tuple[str, ...]]:
     """The contents, with the pages that there are."""

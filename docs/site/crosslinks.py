@@ -1,4 +1,4 @@
-"""Links that plain Markdown does not carry: equation numbers lead to their equation, code names to the API reference."""
+"""Links that plain Markdown does not carry: from equation numbers to equations, from code names to the reference."""
 
 from __future__ import annotations
 

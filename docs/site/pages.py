@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from api_groups import GROUPS
-from contents import existing
+from contents import SHORT, existing
 from docutils import nodes
 from reference import BEGIN, END, on_the_site
 from sphinx.addnodes import pending_xref
@@ -24,10 +25,15 @@ def _toctree(pages: list[str], caption: str = "") -> str:
     return "\n".join(["", "```{toctree}", *options, "", *pages, "```", ""])
 
 
+_README = re.compile(r"\]\((?:\.\./)+README\.md(?:#[^)]*)?\)")
+
+
 def complete(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Complete the text of a page before it is read."""
+    """Complete the text of a page before it is read; the front page stands for README."""
+    source[0] = _README.sub(f"]({'../' * docname.count('/')}index.md)", source[0])
     if docname == "index":
-        source[0] += "".join(_toctree(list(pages), heading) for heading, pages in existing().items())
+        for heading, pages in existing().items():
+            source[0] += _toctree([f"{SHORT[p]} <{p}>" if p in SHORT else p for p in pages], heading)
     elif docname == "api":
         source[0] += _toctree(list(PAGES))
     elif docname in PAGES:

@@ -18,6 +18,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 DEFAULT_SIZES = "2,4,8,16,32,64"
@@ -76,14 +77,16 @@ def fit(
         checks = request.read_checked(session_column, text_column, check_order, level)
     pilot = request.read() if checks is None else checks.pilot
     verdict = None if checks is None else checks.verdict
-    fitted = request.fit(pilot, family=family, population=pool, independence=verdict)
+    with waiting("fitting the pass rates"):
+        fitted = request.fit(pilot, family=family, population=pool, independence=verdict)
     if request.missing.get("dropped_groups") is not None and len(pilot.strata) > 1:
         tell("strata are not reported: of the dropped groups only the number is known, not the stratum.")
-    dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
     if not isinstance(pool, int) and (count := len(fitted.pilot.strata)) > MAX_STRATA:
         tell(f"{count:,} strata are too many to report one by one; keep some with --where.")
-    strata = [] if isinstance(pool, int) else fits_by_stratum(fitted, sizes, level, simultaneous)
-    rows = compare_estimates(fitted, sizes, level) if compare else []
+    with waiting("computing the intervals"):
+        dead = [fitted.dead(size, level, simultaneous=simultaneous) for size in sizes]
+        strata = [] if isinstance(pool, int) else fits_by_stratum(fitted, sizes, level, simultaneous)
+        rows = compare_estimates(fitted, sizes, level) if compare else []
     if json or format is OutputFormat.JSON:
         from grpo_plan.cli.numbers import checks_json
 

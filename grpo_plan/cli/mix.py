@@ -20,6 +20,7 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.plan import parse_kappa
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -97,11 +98,12 @@ def mix(
         "mix", "strata differ by their dead groups, and those are missing. Read a source with all groups."
     )
     pilot = request.read()
-    chosen = plan_mix(pilot, **options)
+    with waiting("comparing mixes, with replicates of the pilot"):
+        chosen = plan_mix(pilot, **options)
     for note in without_effect(pilot.strata, options, correction=correction, edges=edges):
         tell(note)
     if target is not None:
-        from grpo_plan.plots_mix import draw_mix
+        from grpo_plan.plots.mix import draw_mix
 
         draw_mix(chosen, target)
         tell(f"{plot} written.")

@@ -110,7 +110,7 @@ def _draw(shown: PassCurve | PassComparison, output: str | None, target: Path | 
     """Draw it, before anything is printed: an answer on stdout is followed by no error."""
     if target is None:
         return
-    from grpo_plan.plots_passk import draw_pass_curve
+    from grpo_plan.plots.passk import draw_pass_curve
 
     draw_pass_curve(shown, target)
     tell(f"{output} written.")

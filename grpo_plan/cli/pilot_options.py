@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grpo_plan.cli.common import OutputFormat, count_option, parse_whole, tell
+from grpo_plan.cli.terminal import moves
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -372,7 +373,7 @@ class Progress:
         self._bar: Any = None
 
     def __enter__(self) -> Callable[[int], None] | None:
-        if (self._total < PROGRESS_BYTES and not self._remote) or not sys.stderr.isatty():
+        if (self._total < PROGRESS_BYTES and not self._remote) or not moves(sys.stderr):
             return None
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TimeElapsedColumn

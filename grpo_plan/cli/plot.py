@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.cli.common import LevelOption, PopulationOption, count_option, parse_population, tell
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
@@ -36,10 +37,10 @@ def plot(
     Example: grpo-plan plot pilot.jsonl -o pilot.png
     """
     from grpo_plan.fitting.fit import fit_pass_rates
-    from grpo_plan.plots import draw_pilot
+    from grpo_plan.plots.pilot import draw_pilot
 
     if kind not in KINDS:
-        raise DomainError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+        raise DomainError(not_one_of("--kind", kind, KINDS))
     request.refuse_missing("plot", "a picture of mixed groups alone misleads. Read a source with all groups.")
     target = picture_target(output, [request])
     pool = parse_population(population)

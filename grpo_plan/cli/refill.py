@@ -19,6 +19,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 
 Whole = str | None
 
@@ -62,7 +63,7 @@ def refill(
     A step draws generation batches until it has enough mixed groups. Sizes that fill 95 % of the steps, or of the runs
     if --steps is given, are computed too.
 
-    Example: grpo-plan refill pilot.jsonl --prompts-per-step 128 --group-size 8 --batch-multiplier 1.5 --max-rounds 10
+    Example: grpo-plan refill pilot.jsonl --prompts-per-step 128 --group-size 8
     """
     from grpo_plan.batches import compare_sampling
     from grpo_plan.batches import refill as plan_refill
@@ -80,10 +81,11 @@ def refill(
     }
     size = optional_whole(gen_batch_size, "--gen-batch-size")
     fit = request.fit(request.read(), population=pool)
-    plan = plan_refill(fit, batch_multiplier=batch_multiplier, gen_batch_size=size, **options)
-    sizes = sizes_to_try(plan)
-    others = [plan if b == plan.gen_batch_size else plan_refill(fit, gen_batch_size=b, **options) for b in sizes]
-    costs = compare_sampling(fit, plan, max_group_size=max_group_size, round_size=round_size)
+    with waiting("computing rounds"):
+        plan = plan_refill(fit, batch_multiplier=batch_multiplier, gen_batch_size=size, **options)
+        sizes = sizes_to_try(plan)
+        others = [plan if b == plan.gen_batch_size else plan_refill(fit, gen_batch_size=b, **options) for b in sizes]
+        costs = compare_sampling(fit, plan, max_group_size=max_group_size, round_size=round_size)
     if json or format is OutputFormat.JSON:
         write_json("refill", refill_document(fit, plan, others, costs, level))
     else:

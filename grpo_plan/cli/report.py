@@ -133,6 +133,7 @@ def report(
         usd_per_gpu_hour=costs.values.get("usd_per_gpu_hour"),
     )  # fmt: skip
     log = reading.run(run, config, group_size, settings) if found.run else None
+    found = reading.found
     pilot, absent = reading.pilots(log)
     aggregates = () if pilot is not None else AGGREGATE_SIZES
     costs = replace(costs, gpus_used=trainer.trainer is not None)
@@ -162,7 +163,7 @@ def report(
             expectation=expectation, settings=settings, aggregates=aggregates,
             threshold=request.options["pass_threshold"], thresholds=reading.other_thresholds(), words=words,
             sources=reading.sources(plan, measured), version=__version__, made=made, title=title,
-            example=costs.assumed, absent=absent,
+            example=costs.assumed, own_pilot=found.both, absent=absent,
         ),
     )  # fmt: skip
     if target is None:

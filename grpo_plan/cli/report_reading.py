@@ -54,14 +54,25 @@ class Reading:
 
     def run(
         self, names: list[str] | None, config: list[str] | None, group_size: int | None, settings: DiagnosisSettings
-    ) -> RunLog:
-        """The run."""
+    ) -> RunLog | None:
+        """The run; None where rollouts that might be of one are of no steps, or of one alone."""
         own = self.request.options
         options = {
             "run": names or None, "config": parse_config(config or []), "group_size": group_size,
             "pass_threshold": own["pass_threshold"], "skip_malformed": own["skip_malformed"],
         }  # fmt: skip
-        return RunRequest(sources=list(self.found.run), options=options, settings=settings).read()
+        asked = RunRequest(sources=list(self.found.run), options=options, settings=settings)
+        if not self.found.perhaps:
+            return asked.read()
+        try:
+            log = asked.read()
+        except GrpoPlanError:  # the reader of pilots says what is wrong, if anything
+            self.found = self.found.without_run()
+            return None
+        if log.steps.size > 1:
+            return log
+        self.found = self.found.without_run()
+        return None
 
     def pilots(self, run: RunLog | None) -> tuple[Pilot | dict[float, Pilot] | None, dict[str, str]]:
         """The pilot, or one a temperature; and why there is none."""

@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 
 HASHED_BYTES = 64 << 20
 ENOUGH_GROUPS = 200  # of the first steps of a run, for a pilot of its policy
-PILOT, RUN, BOTH = "pilot", "run", "both"
+PILOT, RUN, BOTH, PERHAPS = "pilot", "run", "both", "perhaps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sorted:
-    """Sources by what they are."""
+    """Sources by what they are; ``perhaps``: the run is one if its rollouts tell several steps apart."""
 
     pilots: tuple[str, ...]
     run: tuple[str, ...]
+    perhaps: bool = False
+
+    def without_run(self) -> Sorted:
+        """Rollouts that turned out to be of no run: a pilot."""
+        return Sorted(pilots=self.pilots or self.run, run=())
 
     @property
     def both(self) -> bool:
@@ -55,12 +60,15 @@ def sort_sources(sources: Sequence[str], named: str | None) -> Sorted:
         )
     pilots = [source for source, kind in kinds.items() if kind == PILOT]
     if not pilots:
-        pilots = [source for source, kind in kinds.items() if kind == BOTH]
-    return Sorted(pilots=tuple(pilots), run=tuple(runs))
+        pilots = [source for source, kind in kinds.items() if kind in (BOTH, PERHAPS)]
+    perhaps = PERHAPS in kinds.values()
+    if perhaps and pilots and pilots != runs:
+        return Sorted(pilots=(*pilots, *runs), run=())
+    return Sorted(pilots=tuple(pilots), run=tuple(runs), perhaps=perhaps)
 
 
 def kind_of(source: str) -> str:
-    """``pilot``, ``run``, or ``both``: rollouts of several training steps, or rollouts beside metrics."""
+    """``pilot``, ``run``, ``both`` (rollouts beside metrics), or ``perhaps`` both: rollouts of training steps alone."""
     from grpo_plan.readers.addresses import is_address
     from grpo_plan.readers.discovery import SeveralFormatsError, discover
     from grpo_plan.readers.run_reader import EVALUATIONS
@@ -80,7 +88,7 @@ def kind_of(source: str) -> str:
         return RUN if rollouts is None else BOTH
     if rollouts is None or getattr(rollouts, "name", "") in EVALUATIONS:
         return PILOT
-    return BOTH
+    return PERHAPS
 
 
 def first_steps(run: RunLog) -> tuple[int, int] | None:

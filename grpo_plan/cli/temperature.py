@@ -18,6 +18,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def temperature(
     The pilot holds rollouts of the same prompts at two or more temperatures, in one table with a temperature column or
     in one file a temperature. Prompts are paired by name.
 
-    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl --group-size 8
+    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl
     """
     from grpo_plan.cli.temperature_text import print_counts, print_temperature
     from grpo_plan.documents.temperature import counts_document, temperature_document
@@ -97,21 +98,22 @@ def temperature(
     source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()}
     if not requests:
         source = request.read(expected=SAME_PROMPTS)
-    plan = plan_temperature(
-        source,
-        group_size=group_size,
-        baseline=baseline,
-        objective=objective,
-        level=level,
-        smallest_difference=smallest_difference,
-        power=power,
-    )
+    with waiting("comparing temperatures"):
+        plan = plan_temperature(
+            source,
+            group_size=group_size,
+            baseline=baseline,
+            objective=objective,
+            level=level,
+            smallest_difference=smallest_difference,
+            power=power,
+        )
     if as_json:
         write_json("temperature", temperature_document(plan))
     else:
         print_temperature(plan)
     if target is not None:
-        from grpo_plan.plots_temperature import draw_temperature
+        from grpo_plan.plots.temperature import draw_temperature
 
         draw_temperature(plan, target)
         tell(f"{output} written.")

@@ -18,6 +18,7 @@ from grpo_plan.fitting.estimates import DeadFraction, Estimate, Limits
 from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional, custom, jensen_gap, stopping_cost
 from grpo_plan.fitting.identified import range_at
 from grpo_plan.fitting.intervals import Interval, mean_interval
+from grpo_plan.fitting.memory import Remembering
 from grpo_plan.fitting.mixing import arcsine_grid
 from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.status import FitStatus
@@ -37,7 +38,7 @@ AGREEING = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PassRateFit(Shown):
+class PassRateFit(Remembering, Shown):
     """What a pilot says of its pass rates.
 
     Attributes:
@@ -144,8 +145,10 @@ class PassRateFit(Shown):
         (0.8, 0.711, 0.87, 0.125)
         """
         g, level = as_one_group_size(group_size), as_level(level)
-        h = self._histogram
-        parts = self._points.parts(g)
+        return self.remembered(("dead", g, level, simultaneous), lambda: self._dead(g, level, simultaneous))
+
+    def _dead(self, g: int, level: float, simultaneous: bool) -> DeadFraction:
+        h, parts = self._histogram, self._points.parts(g)
         return DeadFraction(
             group_size=g,
             value=1.0 if g == 1 else parts.dead,
@@ -175,7 +178,8 @@ class PassRateFit(Shown):
         for g in sizes:
             if self._points.parts(g).dead is None:
                 raise PilotError(f"The pilot does not determine groups of {g}. {self.status.sentence}")
-        return self._points.group_pmfs(sizes)
+        laws = self.remembered(("laws", *sorted(set(sizes))), lambda: self._points.group_pmfs(sizes))
+        return {g: law.copy() for g, law in laws.items()}
 
     def pass_at(self, group_size: int, level: float = 0.95) -> Estimate:
         """Share of groups of G with at least one pass (theory.md, eq. 3)."""

@@ -34,6 +34,7 @@ from grpo_plan.report.sections import (
     MOST_STRATA,
     Missing,
     command_document,
+    compared,
     diagnosis_section,
     fit_section,
     fitted,
@@ -48,6 +49,7 @@ from grpo_plan.report.verdict import verdict_document
 from grpo_plan.report.what_if import RANGES, VERSION, Preset, preset_tables, table_sizes
 from grpo_plan.report.words import command_line
 from grpo_plan.run_log import RunLog
+from grpo_plan.runs.expectation import Expectation
 from grpo_plan.trainers.planned import PlannedRecipe
 
 NO_PILOT = "There is no pilot: give rollouts of the policy that shall be trained, e.g. grpo-plan report pilot.jsonl."
@@ -106,7 +108,7 @@ def build_report(
         fit = missing.attempt("fit", lambda: fitted(main, asked))
     if fit is not None:
         plan, made_with = _plan(fit, asked, body, missing, commands)
-        _fit(fit, plan, asked, body, missing, commands)
+        _fit(fit, plan, run, asked, body, missing, commands)
         _temperature(others, plan, asked, body, missing, commands)
         _strata(fit, plan, asked, body, missing, commands)
         _what_if(fit, plan, made_with, asked, body, missing)
@@ -119,11 +121,17 @@ def build_report(
         missing.setdefault("diagnose", NO_RUN)
     else:
         require(run, RunLog, "run", "Read it with read_run.")
-        found = missing.attempt("diagnose", lambda: diagnosis_section(run, asked))
+        told = _told(asked, body)
+        expected = (
+            asked if told is None else replace(asked, expectation=Expectation.from_json(body[told], f"{told}.json"))
+        )
+        found = missing.attempt("diagnose", lambda: diagnosis_section(run, expected))
         if found is not None:
             body["diagnose"], diagnosis = found
             if asked.said.run is not None:
-                commands["diagnose"] = command_line(["diagnose", *asked.said.run, "--json"])
+                against = () if told is None else ("--plan", f"{told}.json")
+                line = command_line(["diagnose", *asked.said.run, *against, "--json"])
+                commands["diagnose"] = line if told is None else f"{commands[told]} > {told}.json && {line}"
     trainer = None if body["plan"] is None else body["plan"]["trainer"]
     if trainer is None:
         missing.setdefault("trainer", missing.get("plan", NO_TRAINER))
@@ -180,15 +188,18 @@ def _plan(
 def _fit(
     fit: PassRateFit,
     plan: Plan | None,
+    run: RunLog | None,
     asked: ReportRequest,
     body: dict[str, Any],
     missing: Missing,
     commands: dict[str, str],
 ) -> None:
-    sizes = sorted({*FIT_SIZES, *([] if plan is None else [plan.recommended.design.group_size])})
+    wanted = [None if run is None else run.group_size, None if plan is None else plan.recommended.design.group_size]
+    sizes = sorted({*FIT_SIZES, *(size for size in wanted if size is not None)})
     body["fit"] = missing.attempt("fit", lambda: fit_section(fit, sizes, asked))
     listed = ",".join(str(size) for size in sizes)
-    words = ["fit", *asked.said.pilot, "--group-sizes", listed, "--compare", *_common(asked.said.plan), "--json"]
+    beside = ["--compare"] if compared(fit) else []
+    words = ["fit", *asked.said.pilot, "--group-sizes", listed, *beside, *_common(asked.said.plan), "--json"]
     commands["fit"] = command_line(words)
     body["difficulty"] = missing.attempt("difficulty", lambda: difficulty_document(fit))
 
@@ -329,6 +340,13 @@ def _start(plan: Plan | None, recipe: PlannedRecipe, asked: ReportRequest, sizes
     if plan.cost_model.refill:
         choice |= {"refill": True, "batch_multiplier": recipe.batch_multiplier, "max_rounds": recipe.max_rounds}
     return choice
+
+
+def _told(asked: ReportRequest, body: Mapping[str, Any]) -> str | None:
+    """Whose numbers a run is held against: its plan, or the fit where the plan is an example; None where given."""
+    if asked.expectation is not None or asked.own_pilot or body["fit"] is None:
+        return None
+    return "fit" if body["plan"] is None or asked.example or asked.budget is None else "plan"
 
 
 def _title(asked: ReportRequest, main: Pilot | None, run: RunLog | None) -> str:

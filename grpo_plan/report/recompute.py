@@ -35,6 +35,7 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
     designs = [design_of(choice, each) for each in costs]
     made = designs[at]
     drawn = 1.0 if not refill else mixed_share(preset, at)
+    moments = moments_of(preset, designs)
     nothing = {"feasible": False, "dead": dead, "commands": commands_of(what_if, preset, choice, made)}
     nothing |= dict.fromkeys(("design", "effective_batch", "cost", "noise_to_signal", "refill"))
     if made is None:
@@ -60,8 +61,8 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
             **(run_cost(preset["cost"], costs[at], prompts, steps or 1) or {}),
             "at_dead_low": limits[0], "at_dead_high": limits[1],
         },
-        "progress": progress_of(what_if, preset, choice, at, costs, designs),
-        "noise_to_signal": noise_of(what_if, preset, choice, at, prompts / drawn),
+        "progress": progress_of(what_if, preset, choice, at, costs, designs, moments),
+        "noise_to_signal": noise_of(what_if, preset, choice, moments, at, prompts / drawn),
         "refill": filled,
         "commands": nothing["commands"],
     }  # fmt: skip
@@ -169,7 +170,7 @@ def kappas_of(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> list[flo
 
 def progress_of(
     what_if: Mapping[str, Any], preset: Mapping[str, Any], choice: Mapping[str, Any], at: int,
-    costs: Sequence[Amounts | None], designs: Sequence[tuple[int, int | None] | None],
+    costs: Sequence[Amounts | None], designs: Sequence[tuple[int, int | None] | None], moments: Mapping[str, Any],
 ) -> list[Numbers]:  # fmt: skip
     """Progress relative to the best group size of the table, at each kappa (eq. 26)."""
     rows = []
@@ -177,7 +178,7 @@ def progress_of(
         worth = [
             0.0
             if design is None
-            else comparable(preset, choice, costs[i], design) * worth_of(what_if, preset, i, kappa)
+            else comparable(preset, choice, costs[i], design) * worth_of(what_if, moments, i, kappa)
             for i, design in enumerate(designs)
         ]
         best = max(range(len(worth)), key=lambda i: worth[i])
@@ -186,7 +187,8 @@ def progress_of(
             continue
         shares = [w / worth[best] for w in worth]
         flat = [preset["group_sizes"][i] for i, share in enumerate(shares) if share >= FLAT_SHARE]
-        low, high = progress_limits(preset, kappa, best, at, shares[at])
+        limits = preset["limits"] if moments is preset else []
+        low, high = progress_limits(preset, limits, kappa, best, at, shares[at])
         rows.append(
             {
                 "kappa": kappa, "ratio": shares[at], "low": low, "high": high,
@@ -204,7 +206,7 @@ def comparable(
     total = run_cost(preset["cost"], each, prompts, steps or 1)
     if total is None:
         return 0.0
-    groups = total["groups"] or 0.0
+    groups: float = total["groups"] or 0.0
     if choice["budget_rollouts"] is not None:
         return groups
     spent = next((total[u] for u in ("usd", "gpu_hours", "generated_tokens") if total[u] is not None), None)
@@ -212,26 +214,36 @@ def comparable(
     return groups / spent if spent else groups
 
 
-def worth_of(what_if: Mapping[str, Any], preset: Mapping[str, Any], at: int, kappa: float) -> float:
+def moments_of(preset: Mapping[str, Any], designs: Sequence[tuple[int, int | None] | None]) -> Mapping[str, Any]:
+    """Moments of all group sizes by one law: that of the counts, if the largest that is feasible has them (eq. 28)."""
+    feasible = [size for size, design in zip(preset["group_sizes"], designs, strict=True) if design is not None]
+    for row in preset["counted"]:
+        if feasible and row["largest"] == feasible[-1]:
+            counted: Mapping[str, Any] = row
+            return counted
+    return preset
+
+
+def worth_of(what_if: Mapping[str, Any], moments: Mapping[str, Any], at: int, kappa: float) -> float:
     """Squared mean of one group's estimate over its variance."""
-    signal: float = preset["signal"][at]
-    return signal**2 / variance_of(what_if, preset, at, kappa) if signal > 0.0 else 0.0
+    signal: float = moments["signal"][at]
+    return signal**2 / variance_of(what_if, moments, at, kappa) if signal > 0.0 else 0.0
 
 
-def variance_of(what_if: Mapping[str, Any], preset: Mapping[str, Any], at: int, kappa: float) -> float:
+def variance_of(what_if: Mapping[str, Any], moments: Mapping[str, Any], at: int, kappa: float) -> float:
     """Variance of one group's gradient (eq. 25)."""
-    signal = preset["signal"][at]
-    variance: float = preset["signal_square"][at] + kappa * preset["noise"][at] - what_if["coherence"] * signal**2
+    signal = moments["signal"][at]
+    variance: float = moments["signal_square"][at] + kappa * moments["noise"][at] - what_if["coherence"] * signal**2
     return variance
 
 
 def progress_limits(
-    preset: Mapping[str, Any], kappa: float, best: int, at: int, ratio: float
+    preset: Mapping[str, Any], limits: Sequence[Mapping[str, Any]], kappa: float, best: int, at: int, ratio: float
 ) -> tuple[float | None, float | None]:
     """Limits where the tables hold them: at the kappas of the plan, beside the same best group size."""
     if at == best:
         return 1.0, 1.0
-    for row in preset["limits"]:
+    for row in limits:
         if row["kappa"] == kappa and row["best"] == preset["group_sizes"][best] and ratio >= WORTH_LIMITS:
             low, high = row["log_low"][at], row["log_high"][at]
             if low is not None and high is not None:
@@ -240,10 +252,15 @@ def progress_limits(
 
 
 def noise_of(
-    what_if: Mapping[str, Any], preset: Mapping[str, Any], choice: Mapping[str, Any], at: int, groups: float
+    what_if: Mapping[str, Any],
+    preset: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    moments: Mapping[str, Any],
+    at: int,
+    groups: float,
 ) -> Numbers | None:
     """Noise-to-signal ratio of a step, where the coherence or a probe tells it (eq. 26 and 51)."""
-    measured, rho, signal = preset["nsr"], what_if["coherence"], preset["signal"][at]
+    measured, rho, signal = preset["nsr"], what_if["coherence"], moments["signal"][at]
     if choice["kappa"] is None and measured is not None and measured["low"][at] is not None:
         count = max(1, round(groups))
         return {end: None if (x := measured[end][at]) is None else x / count for end in ("value", "low", "high")}
@@ -255,7 +272,8 @@ def noise_of(
         low = high = value = choice["kappa"]
 
     def ratio(k: float) -> float:
-        return variance_of(what_if, preset, at, k) / (groups * rho * signal**2)
+        value: float = variance_of(what_if, moments, at, k) / (groups * rho * signal**2)
+        return value
 
     return {"value": None if value is None else ratio(value), "low": ratio(low), "high": ratio(high)}
 

@@ -112,6 +112,7 @@ class ReportRequest:
     title: str | None = None
     aggregates: tuple[int, ...] = ()
     example: bool = False
+    own_pilot: bool = False
     absent: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -60,8 +60,13 @@ def fit_section(fit: PassRateFit, sizes: list[int], request: ReportRequest) -> d
     level = request.level
     dead = [fit.dead(size, level) for size in sizes]
     strata = [] if isinstance(request.population, int) else fits_by_stratum(fit, sizes, level, False)
-    rows = compare_estimates(fit, sizes, level)
+    rows = compare_estimates(fit, sizes, level) if compared(fit) else []
     return command_document("fit", fit_document(fit, dead, strata, rows, None, level))
+
+
+def compared(fit: PassRateFit) -> bool:
+    """Whether the usual estimates can be shown beside a fit: they need the counts of all groups as they stand."""
+    return fit.truncation is None and fit.removed is None
 
 
 def planned(fit: PassRateFit, budget: Budget, request: ReportRequest) -> Plan:

@@ -68,11 +68,11 @@ def _of_fit(fit: PassRateFit, missing: Mapping[str, str], level: float) -> list[
 
 def _usual(d: DeadFraction) -> str:
     """What the formula at the mean pass rate would have said."""
-    told = (
-        "that misses" if d.iid < d.low else "that lies within the interval too" if d.iid <= d.high else "that is above"
-    )
-    what = {"that misses": "the spread of difficulty between prompts", "that is above": "the interval"}.get(told, "")
-    return f"The formula at the mean pass rate alone says {_percent(d.iid)}: {f'{told} {what}'.strip()}."
+    if d.iid < d.low:
+        told = "it does not see that prompts differ in difficulty"
+    else:
+        told = "prompts may be alike in difficulty" if d.iid <= d.high else "that lies above the interval"
+    return f"The formula at the mean pass rate alone says {_percent(d.iid)}: {told}."
 
 
 def _first(fit: PassRateFit | None, plan: Plan | None, diagnosis: Diagnosis | None, missing: Mapping[str, str]) -> str:

@@ -14,9 +14,10 @@ from grpo_plan.estimators import Estimator, GroupMoments, get_estimator
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.frontier import candidate_group_sizes
+from grpo_plan.planning.group_size import noise_over_probed
 from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.precision import progress_limits
-from grpo_plan.planning.signal import KappaRange, progress
+from grpo_plan.planning.signal import KappaRange, group_moments, progress
 
 VERSION = 1
 WORTH_LIMITS = 0.8
@@ -79,8 +80,7 @@ def preset_tables(
         PilotError: The pilot does not determine the law of passes.
     """
     fit, advantage = preset.fit, get_estimator(estimator)
-    laws = fit.group_pmfs({*sizes, *(advantage.law_size(size) for size in sizes)})
-    moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
+    laws, moments = fit.group_pmfs(sizes), group_moments(fit, sizes, advantage)
     dead = [fit.dead(size, level) for size in sizes]
     return {
         "label": preset.label,
@@ -97,10 +97,9 @@ def preset_tables(
         "status": [d.status.name for d in dead],
         "identified": [None if d.identified is None else list(d.identified) for d in dead],
         "pmf": [_rounded(np.clip(laws[size], 0.0, 1.0).tolist()) for size in sizes],
-        "signal": [m.signal for m in moments],
-        "signal_square": [m.signal_square for m in moments],
-        "noise": [m.noise for m in moments],
-        "nsr": None if measurement is None else _noise(measurement, advantage, laws, moments, sizes, kappas),
+        **_columns(moments),
+        "counted": _counted(fit, sizes, advantage),
+        "nsr": None if measurement is None else _noise(fit, measurement, advantage, moments, sizes, kappas.middle),
         "limits": _limits(preset, sizes, moments, estimator, kappas, coherence, level),
         "cost": cost_table(preset.cost),
     }
@@ -166,26 +165,36 @@ def _limits(
     return rows
 
 
+def _counted(fit: PassRateFit, sizes: Sequence[int], advantage: Estimator) -> list[dict[str, Any]]:
+    """Moments by counts alone, which a comparison uses whose largest group size has them (theory.md, eq. 28)."""
+    rows = []
+    for last, largest in enumerate(sizes):
+        if advantage.law_size(largest) > fit.max_counted_group_size:
+            break
+        rows.append({"largest": largest, **_columns(group_moments(fit, sizes[: last + 1], advantage))})
+    return rows
+
+
+def _columns(moments: list[GroupMoments]) -> dict[str, list[float]]:
+    return {name: [getattr(m, name) for m in moments] for name in ("signal", "signal_square", "noise")}
+
+
 def _noise(
+    fit: PassRateFit,
     measurement: KappaMeasurement,
     advantage: Estimator,
-    laws: dict[int, Any],
     moments: list[GroupMoments],
     sizes: Sequence[int],
-    kappas: KappaRange,
+    kappa: float,
 ) -> dict[str, Any]:
     """Noise-to-signal ratio of one group at the measured kappa; that of a step is smaller by its groups."""
-    probed = get_estimator("rloo")
     values: dict[str, list[float | None]] = {"value": [], "low": [], "high": []}
-    kappa = np.array(kappas.middle)
-    for size, own in zip(sizes, moments, strict=True):
+    for size, own, more in zip(sizes, moments, noise_over_probed(fit, list(sizes), advantage, kappa), strict=True):
         found = measurement.noise_to_signal(1, size)
         if found is None or own.signal <= 0.0:
             for column in values.values():
                 column.append(None)
             continue
-        theirs = probed.moments(laws.__getitem__, size)
-        more = float((own.variance(kappa, 0.0) / own.signal**2) / (theirs.variance(kappa, 0.0) / theirs.signal**2))
         for name, x in (("value", found.value), ("low", found.low), ("high", found.high)):
             values[name].append(None if x is None else more * x)
     return values

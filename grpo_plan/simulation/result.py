@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._shown import Shown
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.status import FitStatus
@@ -175,6 +176,6 @@ class Simulation(Shown):
 
     def _values(self, name: str) -> Floats:
         if name not in NAMES:
-            raise DomainError(f"name must be one of {', '.join(NAMES)}; got {str(name)[:40]!r}.")
+            raise DomainError(not_one_of("name", name, NAMES))
         values: Floats = getattr(self, name)
         return values
