@@ -13,6 +13,7 @@ import numpy as np
 import grpo_plan as gp
 from grpo_plan._shown import Shown
 from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES, example_run_lines
+from grpo_plan.report.result import Report
 from tests.conftest import pilot_of
 
 NAME = '<script>alert("$x$ | *y*")</script>\n`z`'  # a prompt, a stratum or a file as an attacker names it
@@ -184,6 +185,7 @@ def examples() -> dict[str, Shown]:
         "finding": finding,
         "remedy": next(r for f in diagnosis.findings for r in f.remedies),
         "waste": next(f.waste for f in diagnosis.findings if f.waste is not None),
+        "report": Report(title=NAME, missing={"refill": NAME}, _document=_payload()),
         "alert": gp.Alert(
             step=9, id="STARVED", severity=gp.Severity("critical"), says=NAME, remedy="Stop.", new=_news()
         ),
@@ -211,6 +213,10 @@ def examples() -> dict[str, Shown]:
         "simulation": simulated,
         "simulations compared": compared,
     }
+
+
+def _payload() -> dict[str, Any]:
+    return {"verdict": {"status": "OK", "sentences": ["0.439 [0.411, 0.467] of the groups are dead."]}}
 
 
 def _news() -> Any:

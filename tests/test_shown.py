@@ -70,7 +70,7 @@ def test_every_view_has_a_type_and_an_example() -> None:
 
 def test_functions_that_return_results_return_shown_ones() -> None:
     for name in gp.__all__:
-        if inspect.isfunction(found := getattr(gp, name)) and not name.startswith("plot_"):
+        if inspect.isfunction(found := getattr(gp, name)) and not name.startswith("plot"):
             for word in re.findall(r"[A-Z]\w+", str(inspect.signature(found).return_annotation)):
                 if word not in {"Any", "Floats", "Iterator", "Mapping", "None", "DesignRules", "Update", *NOT_SHOWN}:
                     assert word in views(), (name, word)
@@ -98,7 +98,7 @@ def test_html_is_well_formed_small_and_without_scripts_or_colours() -> None:
 
 
 def test_text_of_users_stays_text() -> None:
-    for name in ("pilot with odd names", "mix", "groups", "alert"):
+    for name in ("pilot with odd names", "mix", "groups", "alert", "report"):
         result = examples()[name]
         html, markdown = result._repr_html_(), result._repr_markdown_()
         assert "<script" not in html + markdown, name

@@ -38,12 +38,9 @@ def test_a_stale_output_is_seen(tmp_path: Path) -> None:
     page = "```python\nprint(1 + 1)\n```\n\n<!-- output -->\n\n```text\n3\n```\n\n<!-- end of output -->\n"
     assert tutorial.refreshed(page, tmp_path) == page.replace("3", "2")
     assert tutorial.without_outputs(page) == "```python\nprint(1 + 1)\n```\n"
-    drawn = "```python\nimport matplotlib.pyplot as plt\n\nplt.figure()\nx = 1\n```\n"
-    with pytest.raises(ValueError, match="a cell draws 1 pictures, and its output names 0"):
+    drawn = "```python\nfrom matplotlib.figure import Figure\n\nFigure()\n```\n"
+    with pytest.raises(ValueError, match="a cell ends in 1 pictures, and its output names 0"):
         tutorial.refreshed(drawn, tmp_path)
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def test_the_numbers_of_the_text_are_in_the_outputs() -> None:

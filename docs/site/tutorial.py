@@ -14,6 +14,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from grpo_plan.plots.style import save_figure
+
 BEGIN, END = "<!-- output -->", "<!-- end of output -->"
 CELL = re.compile(rf"```python\n(.*?)```\n(?:\n{BEGIN}\n(.*?)\n{END}\n)?", re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
@@ -27,18 +29,16 @@ def without_outputs(text: str) -> str:
 def refreshed(text: str, folder: Path, pictures: Path | None = None) -> str:
     """The page with what its cells show, run in order in a folder.
 
-    A cell that draws names its picture in its output: ``![what it shows](tutorial/NAME.svg)``. It is written there if
+    A cell that ends in a figure names it in its output: ``![what it shows](tutorial/NAME.svg)``. It is written there if
     ``pictures``, the folder of the page, is given.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
     scope: dict[str, Any] = {"__name__": "__main__"}
 
     def rerun(match: re.Match[str]) -> str:
         code, before = match.groups()
-        parts = run_cell(code, scope)
-        parts += _drawn(PICTURE.finditer(before or ""), pictures)
+        printed, value = run_cell(code, scope)
+        parts = [f"```text\n{printed.rstrip()}\n```"] if printed else []
+        parts += _shown(value, [*PICTURE.finditer(before or "")], pictures)
         cell = f"```python\n{code}```\n"
         return cell + ("\n" + "\n\n".join([BEGIN, *parts, END]) + "\n" if parts else "")
 
@@ -50,38 +50,28 @@ def refreshed(text: str, folder: Path, pictures: Path | None = None) -> str:
         os.chdir(here)
 
 
-def run_cell(code: str, scope: dict[str, Any]) -> list[str]:
-    """What a cell prints and what its last line is, as Markdown."""
+def run_cell(code: str, scope: dict[str, Any]) -> tuple[str, Any]:
+    """What a cell prints, and the value of its last line."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "<cell>", "exec"), scope)
-        value = None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), scope)  # type: ignore[attr-defined]
-    parts = [f"```text\n{printed.getvalue().rstrip()}\n```"] if printed.getvalue() else []
-    return parts + ([] if value is None else [shown(value)])
+        value = None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), scope)
+    return printed.getvalue(), value
 
 
-def shown(value: Any) -> str:
-    """A value as a notebook shows it."""
-    if hasattr(value, "_repr_markdown_"):
-        return str(value._repr_markdown_()).rstrip()
-    return f"```text\n{value!r}\n```"
-
-
-def _drawn(named: Any, pictures: Path | None) -> list[str]:
-    """Figures that a cell drew, saved under the names that its output gives them."""
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-
-    figures, names = [plt.figure(number) for number in plt.get_fignums()], list(named)
-    if len(figures) != len(names):
-        raise ValueError(f"a cell draws {len(figures)} pictures, and its output names {len(names)}")
-    for figure, name in zip(figures, names, strict=True):
+def _shown(value: Any, named: list[re.Match[str]], pictures: Path | None) -> list[str]:
+    """A value as a notebook shows it, in Markdown; a figure under the name that the page gives it."""
+    drawn = hasattr(value, "savefig")
+    if len(named) != drawn:
+        raise ValueError(f"a cell ends in {int(drawn)} pictures, and its output names {len(named)}")
+    if drawn:
         if pictures is not None:
-            target = pictures / name.group(1)
+            target = pictures / named[0].group(1)
             target.parent.mkdir(exist_ok=True)
-            with mpl.rc_context({"svg.hashsalt": "grpo-plan"}):
-                figure.savefig(target, bbox_inches="tight", metadata={"Date": None})
-        plt.close(figure)
-    return [name.group(0) for name in names]
+            save_figure(value, target)
+        return [named[0].group(0)]
+    if hasattr(value, "_repr_markdown_"):
+        return [value._repr_markdown_().rstrip()]
+    return [] if value is None else [f"```text\n{value!r}\n```"]

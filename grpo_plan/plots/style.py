@@ -117,11 +117,14 @@ def canvas(ax: Axes | None, *, width: float = WIDE, height: float = HIGH) -> Ite
 
 
 def figure(panels: int = 1, *, width: float | None = None, height: float = HIGH, rows: int = 1) -> Figure:
-    """A figure with panels side by side or in rows, none for 0; it belongs to no window and needs no closing."""
-    from matplotlib.figure import Figure
+    """A figure with panels side by side or in rows, none for 0; it belongs to no window and needs no closing.
+
+    A notebook shows it where it ends a cell: ``gp.plot(fit).figure``.
+    """
+    from grpo_plan.plots.picture import Picture
 
     wide = (WIDE if panels < 2 else PANEL * panels) if width is None else width
-    made = Figure(figsize=(wide, height), layout="constrained")
+    made = Picture(figsize=(wide, height), layout="constrained")
     if panels:
         made.subplots(rows, panels)
     return made

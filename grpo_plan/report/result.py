@@ -11,9 +11,11 @@ from typing import Any
 
 from grpo_plan._files import write_whole
 
+from grpo_plan._shown import Shown
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Report:
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Report(Shown):
     """A report of one pilot, one run, or both.
 
     Attributes:

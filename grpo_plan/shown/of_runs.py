@@ -130,6 +130,11 @@ def _forecast(found: Any) -> str:
     )
 
 
+def _report(report: Any) -> str:
+    verdict = report.document()["verdict"]
+    return f"{report.title}: {' '.join(verdict['sentences'])} {verdict['status']}"
+
+
 def _expectation_rows(found: Any) -> list[Any]:
     return [found.by_group_size[size] for size in sorted(found.by_group_size)]
 
@@ -265,6 +270,16 @@ VIEWS = {
             number("usd", "price; null if not known", unit="USD"),
             whole("steps", "steps counted", unit="steps"),
         ),
+    ),
+    "Report": View(
+        headline=_report,
+        row="one section that is not there",
+        rows=lambda r: list(r.missing.items()),
+        fields=(
+            text("section", "name of the section", lambda r: r[0], title="left out"),
+            text("reason", "why it is not there", lambda r: r[1]),
+        ),
+        notes=lambda r: ("The whole page: .html()",),
     ),
     "Alert": View(
         headline=lambda a: f"step {a.step:,}: {a.severity.value} {a.new.value}: {a.id}: {a.says}",
