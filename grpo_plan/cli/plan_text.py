@@ -141,13 +141,13 @@ def _in_short(chosen: Plan) -> str:
     best = chosen.recommended
     dead, n = best.dead, best.design.prompts_per_step
     if dead.value is None or dead.status is FitStatus.BEYOND_REACH:
-        share = f"{per_cent(dead.low)} to {per_cent(dead.high)} dead"
+        share = f"{per_cent(dead.low)} to {per_cent(dead.high)}", ""
     else:
-        share = f"{per_cent(dead.value)} dead [{per_cent(dead.low, '')}, {per_cent(dead.high, '')}]"
+        share = per_cent(dead.value), f" [{per_cent(dead.low, '')}, {per_cent(dead.high, '')}]"
     if chosen.cost_model.refill:
-        brings = f"of the groups {share}; refill draws on until {n:,} a step are mixed"
+        brings = f"{share[0]} of the groups dead{share[1]}; refill draws on until {n:,} a step are mixed"
     else:
-        brings = f"{few(best.batch.mixed_groups.mean)} of {plural(n, 'group')} a step mixed, {share}"
+        brings = f"{few(best.batch.mixed_groups.mean)} of {plural(n, 'group')} a step mixed, {share[0]} dead{share[1]}"
     if chosen.objective != "signal":
         return f"{brings}; picked by {chosen.objective}"
     low, high = chosen.flat_range
