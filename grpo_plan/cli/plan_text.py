@@ -43,7 +43,7 @@ def print_plan(chosen: Plan, block: Block | None = None, *, details: bool = Fals
         style = "bold" if i < BOLD_LINES else None
         out.print(wrapped(text, text_width(out), f"{label:8}"), style=style, markup=False, soft_wrap=True)
     out.print("\nWhy this G", style="bold")
-    first_reason, *others = _reasons(chosen)
+    first_reason, *others = [*_reasons(chosen), _flat(chosen)]
     say(out, first_reason, "  ")
     if chosen.objective == "signal" and len(chosen.frontier) > 1:
         _print_sensitivity(out, chosen)
@@ -107,7 +107,6 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
     lines = [
         ("Plan", answer),
         ("", _in_short(chosen)),
-        ("As good", _flat(chosen)),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),
     ]
@@ -204,15 +203,15 @@ def _refill(best: PlannedDesign) -> str:
 def _flat(chosen: Plan) -> str:
     low, high = chosen.flat_range
     if low == high:
-        return f"no other G of the table comes within 10 points of G = {low}"
+        return f"No other G of the table comes within 10 points of G = {low}."
     most = chosen.least_regret.worst_regret + (1.0 - FLAT_SHARE)
     sizes = {p.design.group_size: p.worst_regret <= most for p in chosen.frontier}
     worse = [str(size) for size, close in sizes.items() if low < size < high and not close]
     but = f" (but not {', '.join(worse)})" if worse else ""
     these = f"G = {low} to {high}{but}, the flat range,"
     if chosen.kappa.measured:
-        return f"{these} make within 10 % of the best progress; the upper end is optimistic"
-    return f"{these} have a worst case within 10 points of the best one's; the upper end is optimistic"
+        return f"{these} make within 10 % of the best progress; the upper end is optimistic."
+    return f"{these} have a worst case within 10 points of the best one's; the upper end is optimistic."
 
 
 def _noise_to_signal(found: NoiseToSignal | None) -> str:
