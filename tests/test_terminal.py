@@ -485,6 +485,7 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "link").symlink_to(target)
     write_whole(tmp_path / "link", "new")
     assert target.read_text() == "new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "link"], "nothing is left beside it"
     assert (tmp_path / "link").is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     real = Path.write_bytes
