@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from grpo_plan._files import write_whole
-
 from grpo_plan._shown import Shown
 
 
