@@ -140,6 +140,7 @@ NOT_DRAWN: Mapping[str, str] = MappingProxyType(
         "RefillAt": _PART.format("Refill"),
         "Refilling": _GIVEN,
         "Remedy": _PART.format("Diagnosis"),
+        "Report": "it is a page, which draws its own pictures",
         "Rollouts": "it is raw rollouts: draw length_bias(rollouts), or a pilot of them",
         "RunFollower": "it is reading: draw its log",
         "SamplingEffect": _PART.format("RemedyComparison"),
