@@ -90,6 +90,7 @@ _PUBLIC = {
     "Remedy": "runs.finding",
     "RemedyComparison": "remedies",
     "RolloutLengths": "rollouts",
+    "Report": "report",
     "Rollouts": "rollouts",
     "RunFollower": "readers.follow",
     "RunLog": "run_log",
@@ -121,6 +122,7 @@ _PUBLIC = {
     "all_pass_probability": "groups",
     "allocate_rollouts": "planning.allocation",
     "amplification": "estimators.amplification",
+    "build_report": "report",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
@@ -202,32 +204,32 @@ __all__ = [
     "Absent", "AdaptiveSampling", "Advantages", "Aggregation", "Alert", "Allocation", "Amplification", "BatchSplit",
     "Block", "Budget", "Comparison", "CompositionBounds", "Convention", "Cost", "CostModel", "Curriculum",
     "DeadCountComparison", "DeadFraction", "Design", "Diagnosis", "DiagnosisSettings", "DomainError", "Dropping",
-    "DuplicateCheck", "Effect", "EffectiveBatch", "Estimate", "EstimatorEffect", "Expectation", "Finding",
-    "FitError", "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog",
-    "GrpoPlanError", "Hardware", "Hint", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict",
-    "InfeasiblePlanError", "KappaMeasurement", "KappaRange", "LengthBias", "LengthStatus", "MissingExtraError",
-    "Mix", "Monitor", "NearestDesigns", "PassComparison", "PassCurve", "PassRateFit", "PassTail", "PassVerdict",
-    "Pilot", "PilotError", "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity",
-    "Recovered", "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus",
-    "Refilling", "Remedy", "RemedyComparison", "RolloutLengths", "Rollouts", "RunFollower", "RunLog",
-    "SamplingCost", "SamplingEffect", "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy",
-    "SimulatedTraining", "Simulation", "SimulationComparison", "SolvedDesign", "SplitError", "SplitErrors",
-    "SplitWeights", "TailStatus", "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths",
-    "TokenWeights", "Waste", "WeightShares", "__version__", "adaptive_sampling", "advantages", "aggregations",
-    "all_fail_probability", "all_pass_probability", "allocate_rollouts", "amplification", "check_independence",
-    "check_sequences", "compare_dead_counts", "compare_estimates", "compare_pass", "compare_remedies",
-    "compare_sampling", "compare_simulations", "composition_bounds", "dead_probability", "diagnose",
-    "duplicate_rollouts", "effect_of_dropping", "effective_batch", "effective_batch_of_list", "emit",
-    "estimate_throughput", "expected_group_std", "expected_group_variance", "fit_pass_rates", "follow_run",
-    "forecast", "get_aggregation", "graded_dead_probability", "group_size_for_fidelity", "group_std_fidelity",
-    "hit_probability", "identified_range", "kappa_callback", "largest_group_size", "length_bias", "measure_kappa",
-    "mixed_probability", "nearest_design", "pass_at", "pass_at_k", "pass_curve", "pass_tail", "plan_group_size",
-    "plan_mix", "plan_pilot", "plan_temperature", "plot", "plot_composition", "plot_dead_against_plan",
-    "plot_dead_fraction", "plot_effective_batch", "plot_effective_batch_over_steps", "plot_frontier", "plot_mix",
-    "plot_pass_curve", "plot_pass_rates", "plot_refill", "plot_remedies", "plot_temperature", "probe_trainer",
-    "rare_mode_miss_probability", "read_groups", "read_independence", "read_pilot", "read_rollouts", "read_run",
-    "read_throughput", "recover", "recover_steps", "refill", "rollout_advantages", "rollouts_to_first_pass",
-    "rules_for", "simulate", "solve_design", "split_errors", "split_weights", "token_lengths", "token_weights",
+    "DuplicateCheck", "Effect", "EffectiveBatch", "Estimate", "EstimatorEffect", "Expectation", "Finding", "FitError",
+    "FitStatus", "Forecast", "ForecastStatus", "GradientProbe", "GroupContent", "GroupLog", "GrpoPlanError",
+    "Hardware", "Hint", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
+    "KappaMeasurement", "KappaRange", "LengthBias", "LengthStatus", "MissingExtraError", "Mix", "Monitor",
+    "NearestDesigns", "PassComparison", "PassCurve", "PassRateFit", "PassTail", "PassVerdict", "Pilot", "PilotError",
+    "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered", "RecoveredShare",
+    "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
+    "RemedyComparison", "Report", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost",
+    "SamplingEffect", "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
+    "SimulationComparison", "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TailStatus",
+    "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares",
+    "__version__", "adaptive_sampling", "advantages", "aggregations", "all_fail_probability", "all_pass_probability",
+    "allocate_rollouts", "amplification", "build_report", "check_independence", "check_sequences",
+    "compare_dead_counts", "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling",
+    "compare_simulations", "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts",
+    "effect_of_dropping", "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput",
+    "expected_group_std", "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
+    "graded_dead_probability", "group_size_for_fidelity", "group_std_fidelity", "hit_probability", "identified_range",
+    "kappa_callback", "largest_group_size", "length_bias", "measure_kappa", "mixed_probability", "nearest_design",
+    "pass_at", "pass_at_k", "pass_curve", "pass_tail", "plan_group_size", "plan_mix", "plan_pilot", "plan_temperature",
+    "plot", "plot_composition", "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch",
+    "plot_effective_batch_over_steps", "plot_frontier", "plot_mix", "plot_pass_curve", "plot_pass_rates",
+    "plot_refill", "plot_remedies", "plot_temperature", "probe_trainer", "rare_mode_miss_probability", "read_groups",
+    "read_independence", "read_pilot", "read_rollouts", "read_run", "read_throughput", "recover", "recover_steps",
+    "refill", "rollout_advantages", "rollouts_to_first_pass", "rules_for", "simulate", "solve_design", "split_errors",
+    "split_weights", "token_lengths", "token_weights",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -355,6 +357,7 @@ if TYPE_CHECKING:
     from grpo_plan.readers.run_reader import read_run
     from grpo_plan.readers.throughput_reader import read_throughput
     from grpo_plan.remedies import Effect, EstimatorEffect, Hint, RemedyComparison, SamplingEffect, compare_remedies
+    from grpo_plan.report import Report, build_report
     from grpo_plan.rollouts import RolloutLengths, Rollouts
     from grpo_plan.run_log import RunLog
     from grpo_plan.runs.aggregates import recover
@@ -369,15 +372,8 @@ if TYPE_CHECKING:
     from grpo_plan.runs.recovered_steps import RecoveredSteps, recover_steps
     from grpo_plan.runs.recovery_status import RecoveryStatus
     from grpo_plan.runs.settings import DiagnosisSettings
-    from grpo_plan.simulation import (
-        Curriculum,
-        SimulatedPolicy,
-        SimulatedTraining,
-        Simulation,
-        SimulationComparison,
-        compare_simulations,
-        simulate,
-    )
+    from grpo_plan.simulation import Curriculum, SimulatedPolicy, SimulatedTraining, Simulation, simulate
+    from grpo_plan.simulation.comparison import SimulationComparison, compare_simulations
     from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit

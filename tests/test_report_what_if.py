@@ -87,7 +87,8 @@ def assert_close(got: Any, wanted: Any, path: str = "", scale: float = 0.0) -> N
             if key in got:
                 assert_close(got[key], wanted[key], f"{path}.{key}", scale)
     elif isinstance(wanted, float | int) and not isinstance(wanted, bool):
-        assert got is not None and math.isclose(got, wanted, rel_tol=1e-9, abs_tol=4e-15 * scale), (path, got, wanted)
+        assert got is not None, (path, wanted)
+        assert math.isclose(got, wanted, rel_tol=1e-9, abs_tol=4e-15 * scale), (path, got, wanted)
     else:
         assert got == wanted or (isinstance(got, list) and np.allclose(got, wanted, rtol=1e-9)), (path, got, wanted)
 
@@ -212,7 +213,8 @@ def test_quantiles_and_tails_near_the_ends(trials: int, logit: float) -> None:
     assert math.isclose(waiting.beyond(prompts), law.beyond(prompts), rel_tol=1e-10, abs_tol=1e-300)
     mean, sd = trials * (1.0 - dead), math.sqrt(trials * dead * (1.0 - dead))
     low, middle, high = binomial_quantiles(trials, dead, (0.05, 0.5, 0.95))
-    assert low <= middle <= high and abs(middle - mean) <= 1.0
+    assert low <= middle <= high
+    assert abs(middle - mean) <= 1.0
     assert chance_of_fewer(trials, int(low), 1.0 - dead, dead) < 0.05 or low == 0.0 or sd == 0.0
 
 

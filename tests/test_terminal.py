@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ __all__ = ["run"]  # a fixture
 ESCAPE = "\x1b["
 
 
+@cache
 def commands() -> dict[str, Any]:
     import typer
 
@@ -96,7 +98,7 @@ def test_the_example_of_every_command_runs_as_printed(run: Run, example_file: Pa
     make_docs.write_policies(Path("base.jsonl"), Path("trained.jsonl"))
     plan = run("plan", "pilot.jsonl", "--budget-rollouts", "2e6", "--steps", 500, "--json").out
     Path("plan.json").write_text(plan)
-    less = {"watch": ["--once"], "simulate": ["--steps", "5", "--seeds", "2"]}
+    less = {"watch": ["--once"], "simulate": ["--steps", "5", "--seeds", "2", "--learning-rate", "1"]}
     for name in COMMANDS:
         words = example_of(name)
         assert words[0] == name
@@ -483,6 +485,7 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "link").symlink_to(target)
     write_whole(tmp_path / "link", "new")
     assert target.read_text() == "new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "link"], "nothing is left beside it"
     assert (tmp_path / "link").is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     real = Path.write_bytes

@@ -37,16 +37,16 @@ OPTION_GROUPS = {
         "temperature-column tokens-column model-column prompt-count-column session-column text-column "
         "rollouts-per-prompt"
     ).split(),
-    "Rewards": "pass-threshold reward-weights reward best-reward".split(),
+    "Rewards": "pass-threshold thresholds reward-weights reward best-reward".split(),
     "Dead groups that the source lacks": "truncated dropped-groups removed".split(),
-    "Answer": "level population details plot output force fail-on format json help version".split(),
+    "Answer": "level population details plot output title date force fail-on format json help version".split(),
 }
 """Options by what they are about, in the order of every page."""
 
 ONLY_FOR = {
-    "Budget and step": {"plan"},
-    "Cost": {"plan"},
-    "Trainer": {"plan"},
+    "Budget and step": {"plan", "report"},
+    "Cost": {"plan", "report"},
+    "Trainer": {"plan", "report"},
     "What the log does not say": {"diagnose", "watch"},
     "Checks": {"diagnose", "watch"},
 }

@@ -43,7 +43,7 @@ def print_plan(chosen: Plan, block: Block | None = None, *, details: bool = Fals
         style = "bold" if i < BOLD_LINES else None
         out.print(wrapped(text, text_width(out), f"{label:8}"), style=style, markup=False, soft_wrap=True)
     out.print("\nWhy this G", style="bold")
-    first_reason, *others = _reasons(chosen)
+    first_reason, *others = [*_reasons(chosen), _flat(chosen)]
     say(out, first_reason, "  ")
     if chosen.objective == "signal" and len(chosen.frontier) > 1:
         _print_sensitivity(out, chosen)
@@ -107,7 +107,6 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
     lines = [
         ("Plan", answer),
         ("", _in_short(chosen)),
-        ("As good", _flat(chosen)),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),
     ]
@@ -141,13 +140,13 @@ def _in_short(chosen: Plan) -> str:
     best = chosen.recommended
     dead, n = best.dead, best.design.prompts_per_step
     if dead.value is None or dead.status is FitStatus.BEYOND_REACH:
-        share = f"{per_cent(dead.low)} to {per_cent(dead.high)} dead"
+        share = f"{per_cent(dead.low)} to {per_cent(dead.high)}", ""
     else:
-        share = f"{per_cent(dead.value)} dead [{per_cent(dead.low, '')}, {per_cent(dead.high, '')}]"
+        share = per_cent(dead.value), f" [{per_cent(dead.low, '')}, {per_cent(dead.high, '')}]"
     if chosen.cost_model.refill:
-        brings = f"of the groups {share}; refill draws on until {n:,} a step are mixed"
+        brings = f"{share[0]} of the groups dead{share[1]}; refill draws on until {n:,} a step are mixed"
     else:
-        brings = f"{few(best.batch.mixed_groups.mean)} of {plural(n, 'group')} a step mixed, {share}"
+        brings = f"{few(best.batch.mixed_groups.mean)} of {plural(n, 'group')} a step mixed, {share[0]} dead{share[1]}"
     if chosen.objective != "signal":
         return f"{brings}; picked by {chosen.objective}"
     low, high = chosen.flat_range
@@ -204,15 +203,15 @@ def _refill(best: PlannedDesign) -> str:
 def _flat(chosen: Plan) -> str:
     low, high = chosen.flat_range
     if low == high:
-        return f"no other G of the table comes within 10 points of G = {low}"
+        return f"No other G of the table comes within 10 points of G = {low}."
     most = chosen.least_regret.worst_regret + (1.0 - FLAT_SHARE)
     sizes = {p.design.group_size: p.worst_regret <= most for p in chosen.frontier}
     worse = [str(size) for size, close in sizes.items() if low < size < high and not close]
     but = f" (but not {', '.join(worse)})" if worse else ""
     these = f"G = {low} to {high}{but}, the flat range,"
     if chosen.kappa.measured:
-        return f"{these} make within 10 % of the best progress; the upper end is optimistic"
-    return f"{these} have a worst case within 10 points of the best one's; the upper end is optimistic"
+        return f"{these} make within 10 % of the best progress; the upper end is optimistic."
+    return f"{these} have a worst case within 10 points of the best one's; the upper end is optimistic."
 
 
 def _noise_to_signal(found: NoiseToSignal | None) -> str:

@@ -20,6 +20,7 @@ LEGEND = (
     "+ more: all limits above 1. - less: all below 1. = about the same: all within 0.9 to 1.1. ~ more at one kappa, "
     "less at another. ? cannot tell."
 )
+STATED = ("hint", "variants")  # what the user says of the prompts, and what it costs
 SHOWN_ASSUMPTIONS = 2  # the gravest ones, without --details
 DETAILS = (
     "With --details: which kappa turns each order, which rollouts train, what dead groups bring of signal and noise, "
@@ -64,7 +65,7 @@ def _bullets(title: str, lines: Iterable[str]) -> Iterator[Part]:
 
 def _stated(found: RemedyComparison) -> Iterator[Part]:
     """Dead groups under hints and variants that the user states, where nothing else can be said."""
-    stated = [s for s in found.sampling if s.name in ("hint", "variants")]
+    stated = [s for s in found.sampling if s.name in STATED]
     if stated:
         yield Heading("Dead groups, by what you state")
         yield from _dead_table([found.sampling[0], *stated])
@@ -192,7 +193,7 @@ def _objectives(found: RemedyComparison) -> Iterator[Part]:
 def _sampling(found: RemedyComparison, *, details: bool) -> Iterator[Part]:
     yield Heading("Sampling")
     yield from _dead_table(found.sampling)
-    if details:
+    if details or any(s.name in STATED for s in found.sampling):
         yield Heading("What it costs", part=True)
         steps = found.prompts_per_step is not None
         columns = ("", "rollouts a prompt", "rollouts a mixed group", *(["mixed groups a step"] if steps else []))

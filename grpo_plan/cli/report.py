@@ -11,8 +11,10 @@ import typer
 
 from grpo_plan import __version__
 from grpo_plan.cli.common import (
+    FormatOption,
     JsonOption,
     LevelOption,
+    OutputFormat,
     PopulationOption,
     count_option,
     parse_group_sizes,
@@ -26,6 +28,7 @@ from grpo_plan.errors import DomainError
 from grpo_plan.trainers.choice import TrainerRequest
 
 Repeated = list[str] | None
+SOURCES = ("PILOT_OR_RUN", "Pilot, log or folder of a run, or both.")
 EXAMPLE_PROMPTS = 128
 EXAMPLE = ("--prompts-per-step", str(EXAMPLE_PROMPTS))
 AGGREGATE_SIZES = (2, 4, 8, 16, 32, 64)
@@ -38,7 +41,8 @@ PLAN_OPTIONS = (
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(reads_pilot(takes_costs(takes_trainer(report), example_prompts=EXAMPLE_PROMPTS), required=False))
+    command = takes_costs(takes_trainer(report), example_prompts=EXAMPLE_PROMPTS)
+    app.command()(reads_pilot(command, required=False, optional=SOURCES))
 
 
 def report(
@@ -83,6 +87,7 @@ def report(
         str | None, typer.Option(metavar="ISO", help="Date that the report bears. Default: SOURCE_DATE_EPOCH, or now.")
     ] = None,
     level: LevelOption = 0.95,
+    format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
     """Write everything about a pilot, a run or both as one page.
@@ -95,7 +100,7 @@ def report(
     from grpo_plan.cli.plan import parse_kappa
     from grpo_plan.cli.report_reading import Reading
     from grpo_plan.cli.report_sources import sort_sources
-    from grpo_plan.cli.report_target import Given, made_at, page_target, parse_thresholds, write_whole
+    from grpo_plan.cli.report_target import Given, made_at, page_target, parse_thresholds
     from grpo_plan.cli.temperature import by_temperature
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.report.build import build_report
@@ -103,7 +108,7 @@ def report(
     from grpo_plan.runs.expectation import Expectation
     from grpo_plan.runs.settings import DiagnosisSettings
 
-    made = made_at(date)
+    made, json = made_at(date), json or format is OutputFormat.JSON
     several = dict(by_temperature(files or [], "--pilot", "FILE"))
     if not request.sources and not several:
         raise DomainError("report needs a pilot or a run; got none. Give a file, e.g. grpo-plan report pilot.jsonl.")
@@ -170,5 +175,10 @@ def report(
         sys.stdout.write(f"{made_report.text()}\n")
         return
     existed = target.exists()
-    write_whole(target, made_report.html())
+    try:
+        made_report.write(target)
+    except OSError as error:
+        raise DomainError(
+            f"--output {target} cannot be written ({error.strerror or error}). Give another place."
+        ) from None
     tell(f"{target} {'replaced' if existed else 'written'}.")

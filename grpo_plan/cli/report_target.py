@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,39 +44,6 @@ def page_target(output: str | None, requests: Sequence[PilotRequest], others: Se
     except OSError as error:
         raise DomainError(f"--output {shown} cannot be written ({error.strerror}). Give another place.") from None
     return target
-
-
-def write_whole(target: Path, text: str) -> None:
-    """Write a file whole or not at all: beside its place, then renamed; nothing is left behind.
-
-    Raises:
-        DomainError: It cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".grpo-plan-", suffix=target.suffix)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            with contextlib.suppress(OSError):
-                os.chmod(name, _mode(target))
-            os.replace(name, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-    except OSError as error:
-        raise DomainError(
-            f"--output {target} cannot be written ({error.strerror or error}). Give another place."
-        ) from None
-
-
-def _mode(target: Path) -> int:
-    """Permissions of the file that is replaced, or those of a new file."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def made_at(date: str | None) -> datetime:

@@ -202,14 +202,13 @@ class PassRateFit(Remembering, Shown):
         pairs = self.dead(2, level)
         value = None if pairs.value is None else (1.0 - pairs.value) / 2.0
         functional = custom(lambda p: p * (1.0 - p), "E[p(1-p)]", "mixed")
-        most = MOST_VARIANCE
         return Estimate(
             name=functional.name,
-            value=None if value is None else min(value, most),
+            value=None if value is None else min(value, MOST_VARIANCE),
             level=pairs.level,
             _functional=functional,
             _source=self,
-            _known=(min((1.0 - pairs.high) / 2.0, most), min((1.0 - pairs.low) / 2.0, most)),
+            _known=(min((1.0 - pairs.high) / 2.0, MOST_VARIANCE), min((1.0 - pairs.low) / 2.0, MOST_VARIANCE)),
         )
 
     def stopping_cost(self, max_group_size: int, level: float = 0.95) -> Estimate:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from itertools import pairwise
 from typing import Any
 
 from grpo_plan._validate import as_level, require
 from grpo_plan.costs import Budget
-from grpo_plan.documents.parts import dead_json
 from grpo_plan.errors import DomainError
-from grpo_plan.estimators import get_estimator
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.pilot import Pilot
-from grpo_plan.planning.kappa import KappaMeasurement
 from grpo_plan.planning.plan import Plan
-from grpo_plan.planning.planned_kappa import planned_kappa
-from grpo_plan.planning.signal import KappaRange
 from grpo_plan.planning.temperature_result import nearest_to_one
+from grpo_plan.report.choosing import common, only, what_if_section
 from grpo_plan.report.difficulty import difficulty_document
 from grpo_plan.report.request import (
     ASSUMED_STEP,
@@ -26,7 +21,6 @@ from grpo_plan.report.request import (
     FIT_SIZES,
     PLAIN_KAPPA,
     ReportRequest,
-    ThresholdPilot,
 )
 from grpo_plan.report.result import Report
 from grpo_plan.report.sections import (
@@ -46,7 +40,6 @@ from grpo_plan.report.sections import (
 )
 from grpo_plan.report.spelled import spelled
 from grpo_plan.report.verdict import verdict_document
-from grpo_plan.report.what_if import RANGES, VERSION, Preset, preset_tables, table_sizes
 from grpo_plan.report.words import command_line
 from grpo_plan.run_log import RunLog
 from grpo_plan.runs.expectation import Expectation
@@ -111,7 +104,7 @@ def build_report(
         _fit(fit, plan, run, asked, body, missing, commands)
         _temperature(others, plan, asked, body, missing, commands)
         _strata(fit, plan, asked, body, missing, commands)
-        _what_if(fit, plan, made_with, asked, body, missing)
+        what_if_section(fit, plan, made_with, asked, body, missing)
     elif main is not None:
         for section in EVERYTHING:
             if section != "diagnose":
@@ -181,7 +174,7 @@ def _plan(
     filled = missing.attempt("refill", lambda: refill_section(plan, recipe, asked))
     if filled is not None:
         body["refill"], design = filled
-        commands["refill"] = command_line(["refill", *words.pilot, *design, *_common(words.plan), "--json"])
+        commands["refill"] = command_line(["refill", *words.pilot, *design, *common(words.plan), "--json"])
     return plan, recipe
 
 
@@ -199,7 +192,7 @@ def _fit(
     body["fit"] = missing.attempt("fit", lambda: fit_section(fit, sizes, asked))
     listed = ",".join(str(size) for size in sizes)
     beside = ["--compare"] if compared(fit) else []
-    words = ["fit", *asked.said.pilot, "--group-sizes", listed, *beside, *_common(asked.said.plan), "--json"]
+    words = ["fit", *asked.said.pilot, "--group-sizes", listed, *beside, *common(asked.said.plan), "--json"]
     commands["fit"] = command_line(words)
     body["difficulty"] = missing.attempt("difficulty", lambda: difficulty_document(fit))
 
@@ -218,7 +211,7 @@ def _temperature(
     size = 8 if plan is None else plan.recommended.design.group_size
     body["temperature"] = missing.attempt("temperature", lambda: temperature_section(pilots, size, asked.level))
     if body["temperature"] is not None and asked.said.several is not None:
-        level = _only(asked.said.plan, ("--level",))
+        level = only(asked.said.plan, ("--level",))
         words = ["temperature", *asked.said.several, "--group-size", str(size), *level, "--json"]
         commands["temperature"] = command_line(words)
 
@@ -249,97 +242,9 @@ def _strata(
     if body["mix"] is not None:
         words, design = asked.said, plan.recommended.design
         line = ["mix", *words.pilot, "--group-size", str(design.group_size)]
-        line += ["--prompts-per-step", str(design.prompts_per_step), *_only(words.plan, ("--estimator", "--level"))]
+        line += ["--prompts-per-step", str(design.prompts_per_step), *only(words.plan, ("--estimator", "--level"))]
         line += [] if words.kappa == PLAIN_KAPPA else ["--kappa", words.kappa]
         commands["mix"] = command_line([*line, "--json"])
-
-
-def _what_if(
-    fit: PassRateFit,
-    plan: Plan | None,
-    recipe: PlannedRecipe,
-    asked: ReportRequest,
-    body: dict[str, Any],
-    missing: Missing,
-) -> None:
-    advantage, words = get_estimator(asked.estimator), asked.said
-    planned_sizes = [] if plan is None else [p.design.group_size for p in plan.frontier]
-    sizes = table_sizes(planned_sizes, advantage.min_group_size)
-    body["curve"] = missing.attempt("curve", lambda: [dead_json(fit.dead(size, asked.level)) for size in sizes])
-    found = missing.attempt("what_if", lambda: planned_kappa(asked.kappa, fit) if plan is None else plan.kappa)
-    if found is None:
-        return
-    kappas: KappaRange = found
-    measurement = asked.kappa if isinstance(asked.kappa, KappaMeasurement) else None
-    label = "rewards as read" if asked.threshold is None else f"reward >= {asked.threshold:g}"
-    presets = [
-        Preset(label=label, threshold=asked.threshold, fit=fit, cost=asked.cost_of(fit.pilot), arguments=words.pilot)
-    ]
-    presets += [p for other in asked.thresholds if (p := _preset(other, asked, missing)) is not None]
-    tables = [
-        table
-        for preset in presets
-        if (
-            table := missing.attempt(
-                "what_if" if preset is presets[0] else f"what_if at {preset.label}",
-                lambda preset=preset: preset_tables(  # type: ignore[misc]
-                    preset, sizes, estimator=asked.estimator, kappas=kappas, measurement=measurement,
-                    coherence=asked.coherence, level=asked.level,
-                ),
-            )
-        )
-        is not None
-    ]  # fmt: skip
-    if "what_if" in missing:
-        return
-    body["what_if"] = {
-        "version": VERSION,
-        "level": asked.level,
-        "estimator": asked.estimator,
-        "coherence": asked.coherence,
-        "kappa": {
-            "low": kappas.low, "high": kappas.high, "value": kappas.value, "measured": kappas.measured,
-            "shown": [float(k) for k in kappas.shown()],
-        },
-        "kappa_argument": words.kappa,
-        "arguments": list(_only(words.plan, ("--estimator", "--coherence", "--population", "--level"))),
-        "cost_arguments": list(_costs(words.budget)),
-        "refill_arguments": list(_common(words.plan)),
-        "presets": tables,
-        "start": _start(plan, recipe, asked, sizes),
-        "ranges": RANGES,
-    }  # fmt: skip
-
-
-def _preset(other: ThresholdPilot, asked: ReportRequest, missing: Missing) -> Preset | None:
-    label = f"reward >= {other.threshold:g}"
-    fit = missing.attempt(f"what_if at {label}", lambda: fitted(other.pilot, asked))
-    if fit is None:
-        return None
-    return Preset(
-        label=label, threshold=other.threshold, fit=fit, cost=asked.cost_of(other.pilot), arguments=other.words
-    )
-
-
-def _start(plan: Plan | None, recipe: PlannedRecipe, asked: ReportRequest, sizes: list[int]) -> dict[str, Any]:
-    """The plan as a choice: by its budget in rollouts where that alone made it, else by its design."""
-    choice: dict[str, Any] = {
-        "preset": 0, "group_size": sizes[0], "prompts_per_step": EXAMPLE_PROMPTS, "steps": None,
-        "budget_rollouts": None, "refill": False, "batch_multiplier": None, "gen_batch_size": None,
-        "max_rounds": None, "kappa": None,
-    }  # fmt: skip
-    if plan is None:
-        return {**choice, "group_size": 8 if 8 in sizes else sizes[0]}
-    design, budget = plan.recommended.design, asked.budget
-    choice |= {"group_size": design.group_size, "prompts_per_step": design.prompts_per_step, "steps": design.steps}
-    if budget is not None and set(budget.totals) == {"rollouts"} and budget.rollouts_per_step is None:
-        two = (budget.prompts_per_step is None) != (budget.steps is None)
-        if two and plan.trainer is None:
-            choice |= {"prompts_per_step": budget.prompts_per_step, "steps": budget.steps}
-            choice["budget_rollouts"] = budget.rollouts
-    if plan.cost_model.refill:
-        choice |= {"refill": True, "batch_multiplier": recipe.batch_multiplier, "max_rounds": recipe.max_rounds}
-    return choice
 
 
 def _told(asked: ReportRequest, body: Mapping[str, Any]) -> str | None:
@@ -366,35 +271,3 @@ def _provenance(asked: ReportRequest, commands: Mapping[str, str], assumed: list
         "commands": dict(commands),
         "assumed": assumed,
     }
-
-
-def _common(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What every command that fits takes."""
-    return _only(words, ("--population", "--level"))
-
-
-def _only(words: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Options of these names with their values.
-
-    >>> _only(("--level", "0.9", "--objective", "max-dead"), ("--level",))
-    ('--level', '0.9')
-    """
-    found: list[str] = []
-    for name, value in pairwise(words):
-        if name in names:
-            found += [name, value]
-    return tuple(found)
-
-
-def _costs(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Costs without what fixes the size of the run, and without the refill, which a choice has of its own."""
-    fixed: tuple[str, ...] = ("--budget-rollouts", "--budget-tokens", "--budget-gpu-hours", "--budget-usd")
-    fixed += ("--steps", "--prompts-per-step", "--rollouts-per-step")
-    found, rest = [], list(words)
-    while rest:
-        word = rest.pop(0)
-        if word in fixed:
-            rest.pop(0)
-        elif word != "--refill":
-            found.append(word)
-    return tuple(found)

@@ -41,11 +41,10 @@ def difficulty_document(fit: PassRateFit) -> dict[str, Any]:
     if FitStatus.SINGLE_ROLLOUT not in fit.statuses:
         try:
             rates = fit.likely_rates
-            smooth = _binned(rates.passing, rates.masses, FIT_BINS)
-            ends = (
-                float(rates.masses[rates.passing <= EDGE].sum()),
-                float(rates.masses[rates.failing <= EDGE].sum()),
-            )
+            atom = [rates.passing <= EDGE, rates.failing <= EDGE]
+            ends = (float(rates.masses[atom[0]].sum()), float(rates.masses[atom[1]].sum()))
+            inside = ~(atom[0] | atom[1])
+            smooth = _spread(rates.passing[inside], rates.masses[inside], FIT_BINS)
             raw = fit.nonparametric
             atoms = [
                 {"pass_rate": float(p), "mass": float(m)}
@@ -63,6 +62,19 @@ def difficulty_document(fit: PassRateFit) -> dict[str, Any]:
         "nonparametric": atoms,
         "mean": fit.mean_pass_rate,
     }
+
+
+def _spread(values: Floats, masses: Floats, bins: int) -> list[tuple[float, float, float]]:
+    """Mass in each of equal bins of [0, 1], each point's mass spread evenly to the middles of the gaps beside it."""
+    if not values.size:
+        return [(i / bins, (i + 1) / bins, 0.0) for i in range(bins)]
+    order = np.argsort(values, kind="stable")
+    points, weights = values[order], masses[order]
+    middles = 0.5 * (points[:-1] + points[1:])
+    edges = np.concatenate([[0.0], middles, [1.0]])
+    reached = np.concatenate([[0.0], np.cumsum(weights)])
+    held = np.diff(np.interp(np.arange(bins + 1) / bins, edges, reached))
+    return [(i / bins, (i + 1) / bins, float(held[i])) for i in range(bins)]
 
 
 def _binned(values: Floats, weights: Floats, bins: int) -> list[tuple[float, float, float]]:

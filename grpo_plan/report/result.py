@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+from grpo_plan._files import write_whole
 from grpo_plan._shown import Shown
 
 
@@ -37,3 +40,13 @@ class Report(Shown):
         from grpo_plan.report.page import render
 
         return render(self._document)
+
+    def write(self, path: str | PathLike[str]) -> Path:
+        """Write the page, whole or not at all; a file that is there is replaced.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        target = Path(path)
+        write_whole(target, self.html())
+        return target

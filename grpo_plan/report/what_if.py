@@ -52,12 +52,14 @@ class Preset:
     arguments: tuple[str, ...]
 
 
-def table_sizes(sizes: Iterable[int], smallest: int) -> list[int]:
-    """Group sizes of the tables: those of the plan, and the usual ones, as far as there is room.
+def table_sizes(sizes: Iterable[int], smallest: int, asked: Iterable[int] | None = None) -> list[int]:
+    """Group sizes of the tables: those asked for; else those of the plan, and the usual ones as far as there is room.
 
     >>> table_sizes([7], 2)[:6]
     [2, 3, 4, 5, 6, 7]
     """
+    if asked is not None and (only := sorted({size for size in asked if size >= smallest})):
+        return only
     wanted = {size for size in sizes if size >= smallest}
     usual = [size for size in candidate_group_sizes(None) if size >= smallest and size not in wanted]
     wanted |= set(usual[: max(0, MOST_SIZES - len(wanted))])
@@ -168,7 +170,7 @@ def _limits(
 def _counted(fit: PassRateFit, sizes: Sequence[int], advantage: Estimator) -> list[dict[str, Any]]:
     """Moments by counts alone, which a comparison uses whose largest group size has them (theory.md, eq. 28)."""
     rows = []
-    for last, largest in enumerate(sizes):
+    for last, largest in enumerate(sizes[:-1]):
         if advantage.law_size(largest) > fit.max_counted_group_size:
             break
         rows.append({"largest": largest, **_columns(group_moments(fit, sizes[: last + 1], advantage))})

@@ -161,7 +161,7 @@ def test_sliders_move_the_numbers_and_the_pictures(reports: dict[str, Path], ope
           return Math.min(...dots.map((dot) => Math.hypot(middle(dot)[0] - middle(mark)[0], middle(dot)[1] - middle(mark)[1]))); }"""
     )
     assert place < 1.5  # the mark stands on the estimate's own dot
-    page.locator("#budget-slider").focus()
+    page.locator("#prompts-slider").focus()
     page.keyboard.press("Home")
     assert result_of(opened)["design"]["prompts_per_step"] < after["design"]["prompts_per_step"]
     opened.assert_quiet()

@@ -1,12 +1,24 @@
-"""What the templates need beside the document: the sections, reasons for those absent, pictures, tables."""
+"""What the templates need beside the document: the sections, reasons for those absent, pictures and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from grpo_plan.report.page import pictures, pictures_more, tables
+from grpo_plan.report.page.pictures import batch_picture, dead_picture, frontier_picture
+from grpo_plan.report.page.pictures_more import difficulty_picture, kinds_picture, refill_picture, temperature_picture
 from grpo_plan.report.page.svg import Picture
+from grpo_plan.report.page.tables import (
+    alternatives,
+    comparison,
+    cost,
+    differences,
+    from_log,
+    kinds_of,
+    mix_shares,
+    schemes,
+    sensitivity,
+)
 from grpo_plan.report.page.words import amount, few, limits, percent, rate, whole
 
 Row = Mapping[str, Any]
@@ -54,27 +66,34 @@ def contents(document: Row) -> dict[str, Any]:
         "tiles": tiles(document),
         "pictures": drawn(document),
         "independence": None if fit is None else fit.get("independence"),
-        "compare": None if fit is None or not fit.get("compare") else tables.comparison(fit["compare"]["rows"]),
-        "sensitivity": None if plan is None else tables.sensitivity(plan),
-        "alternatives": None if plan is None else tables.alternatives(plan["alternatives"]),
-        "cost": None if plan is None else tables.cost(plan["recommended"]["cost"]),
-        "schemes": None if document["refill"] is None else tables.schemes(document["refill"]["comparison"]),
-        "mix_shares": None if document["mix"] is None else tables.mix_shares(document["mix"]),
-        "differences": None if document["temperature"] is None else tables.differences(document["temperature"]),
+        "compare": None if fit is None or not fit.get("compare") else comparison(fit["compare"]["rows"]),
+        "sensitivity": None if plan is None else sensitivity(plan),
+        "alternatives": None if plan is None else alternatives(plan["alternatives"]),
+        "cost": None if plan is None else cost(plan["recommended"]["cost"]),
+        "schemes": None if document["refill"] is None else schemes(document["refill"]["comparison"]),
+        "mix_shares": None if document["mix"] is None else mix_shares(document["mix"]),
+        "from_log": from_log(document["diagnose"]),
+        "differences": None if document["temperature"] is None else differences(document["temperature"]),
     }
 
 
 def reasons(document: Row) -> dict[str, str]:
-    """Why a section is absent, for every section that can be.
+    """Why a section is absent, for every section that can be; a reason is told once, in full.
 
-    >>> reasons({"missing": [{"section": "plan", "reason": "No pilot."}]})["frontier"]
-    'No pilot.'
+    >>> reasons({"missing": [{"section": "plan", "reason": "No pilot."}]})["effective-batch"]
+    'for the same reason as What if'
     """
     told = {item["section"]: item["reason"] for item in document["missing"]}
-    return {
-        section: next((told[name] for name in (section, *names) if name in told), "the report does not say why")
-        for section, names in EXPLAINED_BY.items()
-    }
+    titles = dict(SECTIONS)
+    first: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for section, names in EXPLAINED_BY.items():
+        reason = next((told[name] for name in (section, *names) if name in told), "the report does not say why")
+        if document.get(names[0]) is not None:
+            continue  # it is there
+        title = first.setdefault(reason, titles.get(section, "the part above"))
+        found[section] = reason if title == titles.get(section) else f"for the same reason as {title}"
+    return found
 
 
 def tiles(document: Row) -> list[dict[str, str]]:
@@ -92,12 +111,7 @@ def tiles(document: Row) -> list[dict[str, str]]:
                 limits(dead["low"], dead["high"]),
                 f"{percent(dead['level'])} interval",
             ),
-            _tile(
-                "Mixed groups a step",
-                few(mixed["mean"]),
-                limits(mixed["mean_low"], mixed["mean_high"], few),
-                f"of {whole(best['prompts_per_step'])}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10",
-            ),
+            _mixed_tile(best["prompts_per_step"], mixed),
             _tile(
                 "Rollouts",
                 amount(best["cost"]["rollouts"]),
@@ -125,6 +139,13 @@ def tiles(document: Row) -> list[dict[str, str]]:
     return found
 
 
+def _mixed_tile(prompts: int, mixed: Row) -> dict[str, str]:
+    if mixed["mean_low"] is None:
+        return _tile("Mixed groups a step", few(mixed["mean"]), "", "all of them: dead groups are replaced")
+    spread = f"of {whole(prompts)}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10"
+    return _tile("Mixed groups a step", few(mixed["mean"]), limits(mixed["mean_low"], mixed["mean_high"], few), spread)
+
+
 def _tile(name: str, value: str, ends: str, about: str) -> dict[str, str]:
     return {"name": name, "value": value, "limits": ends, "words": about}
 
@@ -136,21 +157,22 @@ def drawn(document: Row) -> dict[str, Picture | None]:
     known = plan is not None and all(
         row["signal"] is not None and row["signal"]["progress_at_kappa_low"] is not None for row in plan["frontier"]
     )
+    planned = plan["recommended"]["group_size"] if plan else 8
     strata = [
-        (str(item["stratum"]), tables.kinds_of(_at_size(item["dead"], 8)))
+        (str(item["stratum"]), kinds_of(_at_size(item["dead"], planned)))
         for item in document["strata"] or []
         if item["dead"]
     ]
-    usual = _at_size(document["strata"][0]["dead"], 8)["group_size"] if strata else None
+    usual = _at_size(document["strata"][0]["dead"], planned)["group_size"] if strata else None
     return {
-        "difficulty": pictures_more.difficulty_picture(document["difficulty"]) if document["difficulty"] else None,
-        "dead": pictures.dead_picture(list(rows.values()), fit["model"]["max_measured_group_size"] if fit else None)
+        "difficulty": difficulty_picture(document["difficulty"]) if document["difficulty"] else None,
+        "dead": dead_picture(list(rows.values()), fit["model"]["max_measured_group_size"] if fit else None)
         if rows
         else None,
-        "batch": None if plan is None else pictures.batch_picture(plan["frontier"], plan["recommended"]["group_size"]),
-        "frontier": pictures.frontier_picture(plan) if known else None,
-        "refill": pictures_more.refill_picture(refill) if refill and refill["options"] else None,
-        "strata": pictures_more.kinds_picture(
+        "batch": None if plan is None else batch_picture(plan["frontier"], plan["recommended"]["group_size"]),
+        "frontier": frontier_picture(plan) if known else None,
+        "refill": refill_picture(refill) if refill and refill["options"] else None,
+        "strata": kinds_picture(
             "strata-picture",
             f"What the groups of each stratum would be, at G = {usual}",
             strata,
@@ -158,7 +180,7 @@ def drawn(document: Row) -> dict[str, Picture | None]:
         )
         if strata
         else None,
-        "temperature": pictures_more.temperature_picture(document["temperature"]) if document["temperature"] else None,
+        "temperature": temperature_picture(document["temperature"]) if document["temperature"] else None,
         "composition": composition(run) if run else None,
     }
 
@@ -180,4 +202,4 @@ def composition(run: Row) -> Picture | None:
     if not any(row["mixed"]["value"] is not None for _, row in rows):
         return None
     title = "What the groups of the run are made of"
-    return pictures_more.kinds_picture("composition-picture", title, rows, "steps")
+    return kinds_picture("composition-picture", title, rows, "steps")

@@ -140,6 +140,8 @@ function startWhatIf(whatIf) {
     const plan = recompute(whatIf, { ...start, kappa: choice.kappa });
     showOutcome(at("outcome").tBodies[0], result, plan, kappasOf(whatIf, choice));
     at("told").textContent = isPlan() && result.feasible ? `${startName().replace("the", "The")}: ${sentenceOf(result, { feasible: false })}` : sentenceOf(result, plan);
+    at("no-plan").hidden = !result.feasible || result.progress.some((row) => row.ratio !== null);
+    at("no-limits").hidden = !at("outcome").textContent.includes("*");
     at("back").disabled = isPlan();
     drawAll = () => {
       at("spread-picture").hidden = false;
@@ -209,7 +211,8 @@ function startWhatIf(whatIf) {
     last.kappa = start.kappa || whatIf.kappa.value || Number(Math.sqrt(whatIf.kappa.low * whatIf.kappa.high).toPrecision(3));
   }
 
-  at("kappa-range").textContent = whatIf.kappa.low === whatIf.kappa.high ? `off: ${amountWords(whatIf.kappa.low)}, as planned` : `off: ${amountWords(whatIf.kappa.low)} to ${amountWords(whatIf.kappa.high)}, as planned`;
+  const { low, high } = whatIf.kappa;
+  at("kappa-range").textContent = low === high ? `else ${amountWords(low)}` : `else ${amountWords(low)} to ${amountWords(high)}`;
   usedBefore();
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => {

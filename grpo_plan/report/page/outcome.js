@@ -72,7 +72,7 @@ function countWords(count, form) {
 
 function progressWords(row) {
   if (row.ratio === null) return "unknown";
-  if (row.low === null || row.high === null) return `${row.ratio.toFixed(3)} (limits: run the command)`;
+  if (row.low === null || row.high === null) return `${row.ratio.toFixed(3)}*`;
   return row.low === 1 && row.high === 1 ? "the best" : intervalWords(row.ratio, row.low, row.high, (value) => value.toFixed(3));
 }
 

@@ -68,7 +68,7 @@ function spreadOf(result) {
 /** The law of mixed groups, of the choice as steps filled, of the plan as a dashed line; heights to the same area. */
 function drawSpread(picture, mine, plan) {
   for (const old of picture.querySelectorAll(".drawn")) old.remove();
-  if (mine === null) return false;
+  if (mine === null || mine.length < 2) return false;
   const laws = [mine, plan].filter((law) => law !== null);
   const width = Math.min(SPREAD.widest, Math.max(SPREAD.narrowest, picture.parentElement.clientWidth || SPREAD.widest));
   picture.setAttribute("viewBox", `0 0 ${width} ${SPREAD.height}`);
