@@ -169,8 +169,7 @@ class PassRateFit(Remembering, Shown):
         Raises:
             PilotError: The pilot does not determine it (one rollout per prompt).
         """
-        g = as_one_group_size(group_size)
-        return self.group_pmfs([g])[g]
+        return next(iter(self.group_pmfs([group_size]).values()))
 
     def group_pmfs(self, group_sizes: Iterable[int]) -> dict[int, Floats]:
         """`group_pmf` at many group sizes, for little more than the cost of the largest."""
