@@ -1,6 +1,7 @@
 """The documentation site: ``python -m sphinx -W --keep-going -n -b html docs OUT`` (extra ``docs``).
 
-The pages are plain Markdown that reads well without the site too. No page of the site needs a network.
+The pages are plain Markdown that reads well without the site too. No page of the site needs a network. Links to other
+sites are held against ``docs/site/links.txt`` by a test; ``python -m sphinx -b linkcheck docs OUT`` asks these sites.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ html_static_path = ["site/static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # summaries are fetched, which browsers refuse for pages on disk
+pygments_dark_style = "github-dark"
 # Only the commands of a console block are copied, not what they print.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True

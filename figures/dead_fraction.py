@@ -51,10 +51,16 @@ def draw(rows: list[Row], path: Path) -> None:
     counted, checked = g <= EXAMPLE_ROLLOUTS, ~np.isnan(later)
     here = int(np.flatnonzero(g == SHOWN)[0])
     truth, formula = float(dead[here]), float(iid[here])
-    bigger = {"font.size": 11, "axes.labelsize": 11, "axes.titlesize": 13, "xtick.labelsize": 11, "ytick.labelsize": 11}
+    bigger = {
+        "font.size": 11,
+        "axes.labelsize": 11,
+        "axes.titlesize": 12.5,
+        "xtick.labelsize": 11,
+        "ytick.labelsize": 11,
+    }
     style: Any = {**STYLE, **bigger, "svg.fonttype": "path"}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(7.6, 4.6), layout="constrained")
+        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
         ax = figure.subplots()
         band(ax, g, columns["low"], columns["high"])
         ax.plot(g[~counted | (g == SHOWN)], dead[~counted | (g == SHOWN)], color=BLUE, lw=2.2, ls=(0, (4, 2)))
@@ -80,7 +86,7 @@ def draw(rows: list[Row], path: Path) -> None:
         ax.set_yticks(ticks, [f"{t:.0%}" for t in ticks])
         ax.set_ylim(-0.015, 0.82)
         ax.set_ylabel("share of dead groups")
-        ax.set_title(f"At G = {SHOWN}, {truth:.0%} of the groups are dead; the usual formula says {formula:.0%}")
+        ax.set_title(f"At G = {SHOWN}, {truth:.0%} of groups are dead; the usual formula says {formula:.0%}")
         save_figure(figure, path)
 
 

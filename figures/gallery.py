@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from figures.drawn import table_of
-from figures.gallery_entries import ENTRIES, SECTIONS, SETUP, Entry
+from figures.gallery_entries import SETUP, Entry
+from figures.gallery_more import ENTRIES, SECTIONS
 from figures.index import FIGURES
 from grpo_plan.example import example_lines, example_run_lines
 from grpo_plan.plots import ROLES, save_figure
@@ -30,7 +31,8 @@ type, with more than one for some; `NOT_DRAWN` says which types have none, and w
 
 One style sheet serves them all, and your own matplotlib settings are neither used nor changed. Where a result cannot
 tell, the picture says so: the grey line below the title is its status. Bars and bands are intervals, at 95 % unless
-asked otherwise; filled marks are counted, hollow ones fitted.
+asked otherwise; filled marks are counted, hollow ones fitted. The data of each picture are what it draws: `series`,
+`x` and `y` of curves, marks and bars, `low` and `high` of bands.
 
 | colour | stands for |
 |---|---|

@@ -21,7 +21,10 @@ __all__ = ["run"]  # a fixture
 PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")))
 
 
-RUN_ELSEWHERE = {"docs/tutorial.md": "a notebook: tests/test_tutorial.py runs its cells and compares what they show"}
+RUN_ELSEWHERE = {
+    "docs/gallery.md": "written by python -m figures.gallery, which runs the lines that it shows",
+    "docs/tutorial.md": "a notebook: tests/test_tutorial.py runs its cells and compares what they show",
+}
 NOT_RUN = {  # page and first line (but imports) of each block of code that no test of the pages runs: why not
     "README.md: python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/grpo-plan example pilot.jsonl "
     "&& .venv/bin/grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500": "CI runs it as printed",

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from figures import gallery
 from figures.drawn import table_of
-from figures.gallery_entries import ENTRIES, Entry
+from figures.gallery_entries import Entry
+from figures.gallery_more import ENTRIES
 from figures.index import FIGURES
 from grpo_plan.plots.registry import PLOTS, WHERE, function
 from tests.conftest import ROOT

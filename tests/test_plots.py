@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 
-from figures import dead_fraction, plan, refill
+from figures import dead_fraction, passk_picture, plan, refill
 from figures import run as run_figure
 from grpo_plan.batches import refill as plan_refill
 from grpo_plan.costs import Budget, CostModel
@@ -91,6 +91,19 @@ def test_odd_pilots_can_be_drawn(pilot: Pilot, tmp_path: Path) -> None:
     assert path.stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("kind", ["dead", "pass-rates", "observed", "compare"])
+def test_one_kind_can_be_drawn(example_fit: PassRateFit, kind: str, tmp_path: Path) -> None:
+    draw_pilot(example_fit, tmp_path / "p.svg", kind=kind)
+    titles = {
+        "dead": "Dead groups",
+        "pass-rates": "prompts, fitted",
+        "observed": "as observed",
+        "compare": "usual estimates",
+    }
+    text = (tmp_path / "p.svg").read_text(encoding="utf-8")
+    assert [k for k, title in titles.items() if title in text] == [kind]
+
+
 def test_too_small_a_range_is_refused(example_fit: PassRateFit) -> None:
     with pytest.raises(DomainError, match="max_group_size must be at least 4; got 2"):
         plot_dead_fraction(example_fit, max_group_size=2)
@@ -131,7 +144,7 @@ def test_odd_refills_can_be_drawn() -> None:
         plot_refill(unbounded, prompts_per_step=4, group_size=2, max_rounds=1)
 
 
-@pytest.mark.parametrize("module", [dead_fraction, plan, refill, run_figure])
+@pytest.mark.parametrize("module", [dead_fraction, passk_picture, plan, refill, run_figure])
 def test_the_data_of_the_pictures_are_fresh(module: ModuleType) -> None:
     name = module.__name__.split(".")[-1]
     with (ROOT / f"figures/{name}.csv").open(encoding="utf-8") as file:
@@ -146,7 +159,7 @@ def test_the_data_of_the_pictures_are_fresh(module: ModuleType) -> None:
                 assert float(old[key]) == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.parametrize("module", [dead_fraction, plan, refill, run_figure])
+@pytest.mark.parametrize("module", [dead_fraction, passk_picture, plan, refill, run_figure])
 def test_the_pictures_can_be_drawn(module: ModuleType, tmp_path: Path) -> None:
     module.draw(module.data(), tmp_path / "p.svg")
     picture = (tmp_path / "p.svg").read_text(encoding="utf-8")

@@ -89,7 +89,7 @@ STATUSES: dict[str, tuple[Callable[[], Axes], str]] = {
     "all dead, one G": (lambda: gp.plot(fit_pass_rates(DEAD).dead(8)), "D"),
     "one rollout": (lambda: gp.plot(fit_pass_rates(pilot_of((20, 30)))), "SINGLE_ROLLOUT"),
     "one rollout, one G": (lambda: gp.plot(fit_pass_rates(pilot_of((20, 30))).dead(4)), "unknown"),
-    "one prompt": (lambda: plots.plot_pass_rates(fit_pass_rates(pilot_of((0, 0, 1, 0)))), "One prompt"),
+    "one prompt": (lambda: plots.plot_pass_rates(fit_pass_rates(pilot_of((0, 0, 1, 0)))), "Pass rate of one prompt"),
     "one prompt, pilot": (lambda: gp.plot(pilot_of((0, 0, 1, 0))), "1 prompt x 3"),
     "far beyond": (lambda: gp.plot(gp.compare_estimates(fit_pass_rates(pilot_of((5, 4, 3))), [2, 64])), "BEYOND_REACH"),
     "pass@k of one rollout": (lambda: gp.plot(gp.pass_curve(pilot_of((20, 30)), ks=[2, 4])), "SINGLE_ROLLOUT"),
@@ -221,7 +221,7 @@ def test_no_global_setting_changes_and_the_ground_is_white(example_fit: PassRate
     for axes in (ax, given):
         assert axes.get_facecolor() == to_rgba(WHITE)
         assert not axes.spines["top"].get_visible()
-    assert ax.figure.get_facecolor() == to_rgba(WHITE)  # type: ignore[union-attr]
+    assert ax.figure.get_facecolor() == to_rgba(WHITE)
     assert ax.xaxis.label.get_color() == INK
 
 

@@ -135,7 +135,8 @@ def test_mixed_groups_of_a_step_and_where_they_were_planned() -> None:
     other = plot_effective_batch_over_steps(composed_run(prompts_per_step=64))
     assert "plan: mean" in labels(other)  # the plan's steps have other sizes
     unknown = plot_effective_batch_over_steps(composed_run())
-    assert unknown.get_ylabel() == "mixed share (prompts per step not known)"
+    assert unknown.get_ylabel() == "mixed share of the groups"
+    assert "the prompts per step are not known" in " ".join(text.get_text() for text in unknown.texts)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 19, 21, 400])

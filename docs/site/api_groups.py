@@ -165,7 +165,7 @@ GROUPS = (
         "Plots",
         "Each takes a result and matplotlib axes, and returns the axes.",
         (
-            "plot_dead_fraction", "plot_pass_rates", "plot_frontier", "plot_effective_batch", "plot_refill",
+            "plot", "plot_dead_fraction", "plot_pass_rates", "plot_frontier", "plot_effective_batch", "plot_refill",
             "plot_temperature", "plot_mix", "plot_pass_curve", "plot_remedies", "plot_composition",
             "plot_dead_against_plan", "plot_effective_batch_over_steps",
         ),

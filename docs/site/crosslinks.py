@@ -13,6 +13,7 @@ import grpo_plan
 _HEADING = re.compile(r"Eq\. (\d+)\. ")
 _CITED = re.compile(r"\beq\. (\d+)")
 _CODE = re.compile(r"(?:gp|grpo_plan)\.(?:([a-z_.]+)\.)?(\w+)(?:\(.*)?")
+LONG = 36  # characters of a word of code that stay on one line
 _SKIPPED = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, nodes.math, nodes.math_block)
 
 
@@ -36,8 +37,12 @@ def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             pieces = list(_linked(str(text), base, places))
             if len(pieces) > 1:
                 text.parent.replace(text, pieces)
+    for text in [node for node in doctree.findall(nodes.Text) if str(node) == " -- "]:  # after a parameter's name
+        text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
     objects = app.env.domains["py"].objects  # type: ignore[attr-defined]
     for literal in list(doctree.findall(nodes.literal)):
+        if max(map(len, literal.astext().split()), default=0) > LONG:
+            literal["classes"].append("long")  # may be broken, see site.css
         match = _CODE.fullmatch(literal.astext())
         if match is None or isinstance(literal.parent, nodes.reference) or match.group(2) not in grpo_plan.__all__:
             continue
@@ -75,7 +80,7 @@ def _linked(text: str, base: str, places: dict[str, str]) -> Iterator[nodes.Node
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect both."""
+    """Connect them."""
     app.connect("doctree-read", number)
     app.connect("doctree-resolved", link)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -13,7 +13,7 @@ from grpo_plan.cli.common import LevelOption, PopulationOption, count_option, pa
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
-KINDS = ("both", "dead", "pass-rates")
+KINDS = ("both", "dead", "pass-rates", "observed", "compare")
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -25,14 +25,17 @@ def register(app: typer.Typer) -> None:
 def plot(
     request: PilotRequest,
     output: Annotated[str, typer.Option("--output", "-o", help="Picture to write: .png, .svg or .pdf.")] = "pilot.png",
-    kind: Annotated[str, typer.Option(help="both, dead (dead fraction against G) or pass-rates.")] = "both",
+    kind: Annotated[
+        str,
+        typer.Option(help="dead (against G), pass-rates, both, observed (as counted) or compare (usual estimates)."),
+    ] = "both",
     max_group_size: Annotated[int, count_option("Largest G shown.")] = 64,
     population: PopulationOption = "sample",
     level: LevelOption = 0.95,
 ) -> None:
-    """Draw the dead fraction against the group size.
+    """Draw a pilot: the dead fraction against the group size, and its pass rates.
 
-    Beside it stand the pass rates of the pilot.
+    Plans, mixes, temperatures, remedies, runs and pass@k are drawn by their own commands (--plot or --output).
 
     Example: grpo-plan plot pilot.jsonl -o pilot.png
     """

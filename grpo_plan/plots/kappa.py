@@ -49,13 +49,14 @@ def plot_kappa(measurement: KappaMeasurement, ax: Axes | None = None) -> Axes:
         axes.set_xlim(0.0, ends[1])
         axes.set_ylim(min(0.0, float(axes.get_ylim()[0])), None)
         axes.set_xlabel("1 / (G - 1)")
-        axes.set_ylabel("mean squared norm of one group's gradient")
+        axes.set_ylabel("mean squared norm of a group's gradient")
         kappa = "unknown (needs 0/1 rewards or a pilot)" if m.kappa is None else _said(m.kappa)
         status = "" if m.status is KappaStatus.OK else f" {m.status.name}: {m.status.sentence}"
         titled(
             axes,
-            f"Best G {_said(m.group_size())} where a prompt costs nothing",
-            f"kappa {kappa}, {percent(m.level)} intervals, {m.prompts:,} prompts.{status}",
+            f"Best G: {_said(m.group_size())}",
+            f"where a prompt costs nothing; kappa {kappa}, {percent(m.level)} intervals, {m.prompts:,} prompts."
+            f"{status}",
         )
     return axes
 

@@ -28,7 +28,7 @@ def plot_quantity(quantity: Quantity, ax: Axes | None = None) -> Axes:
     with canvas(ax) as axes:
         titled(
             axes,
-            quantity.name.replace("_", " "),
+            quantity.name.replace("_", " ").capitalize(),
             f"{quantity.definition.meaning.rstrip('.')}. Logged as {', '.join(quantity.metrics)}.",
         )
         if not np.isfinite(values).any():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from grpo_plan._validate import require
 from grpo_plan.errors import DomainError
 from grpo_plan.losses import LengthBias, SplitErrors, SplitWeights, TokenWeights
-from grpo_plan.plots.parts import Row, height_of, intervals, nothing, percent, whole_numbers
+from grpo_plan.plots.parts import Row, height_of, intervals, nothing, percent, plain_log, whole_numbers
 from grpo_plan.plots.style import BLUE, GREY, INK, ORANGE, VERMILION, canvas, titled
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def plot_token_weights(weights: TokenWeights, ax: Axes | None = None) -> Axes:
         relative = weights.values[has] / alike
         axes.plot(weights.lengths[has], relative, "o", color=BLUE, alpha=0.7, label="_tokens of a response")
         axes.axhline(1.0, color=GREY, ls="--", label=f"every token alike: {alike:.3g}")
-        axes.set_xscale("log")
+        plain_log(axes)
         axes.set_ylim(0.0, 1.15 * max(float(relative.max()), 1.0))
         axes.set(xlabel="loss tokens of the response", ylabel="weight of a token, over every token alike")
         axes.legend(loc="best")
@@ -103,7 +103,7 @@ def plot_split_errors(errors: SplitErrors, ax: Axes | None = None) -> Axes:
     ]
     with canvas(ax, height=height_of(len(rows)) + 0.2) as axes:
         intervals(axes, rows, zero=0.0)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
         axes.set_xlabel("share of the weight that lies elsewhere (bars: 9 of 10 steps)")
         where = f"micro-batches of {errors.micro_batch}, {errors.ranks} rank{'' if errors.ranks == 1 else 's'}"
         titled(

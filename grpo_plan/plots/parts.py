@@ -49,6 +49,16 @@ def whole_numbers(ax: Axes) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+def plain_log(ax: Axes) -> None:
+    """A log x axis with 1, 2, 5, 10, ... written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
 def band(ax: Axes, x: Any, low: Any, high: Any, *, colour: str = BLUE, label: str = "") -> None:
     """An interval along a curve."""
     ax.fill_between(x, low, high, color=colour, alpha=BAND, linewidth=0, label=label or "_interval")

@@ -49,7 +49,8 @@ def plot_pass_curve(source: PassCurve | PassComparison, ax: Axes | None = None) 
         _key(axes, curves)
         log2_axis(axes, curves[0].ks, "tries k")
         share_axis(axes, f"pass@k ({percent(curves[0].level)} intervals)")
-        axes.legend(loc="lower right")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="lower right")
     return axes
 
 
@@ -59,7 +60,8 @@ def _draw(ax: Axes, curve: PassCurve, colour: str, dash: str, label: str) -> Non
         ax, k, [p.low for p in curve.points], [p.high for p in curve.points], colour=colour, label=f"_{label}: interval"
     )
     known = [(p.k, p.value, p.counted) for p in curve.points if p.value is not None]
-    ax.plot([p[0] for p in known], [p[1] for p in known], dash, color=colour, label=label)
+    if known:
+        ax.plot([p[0] for p in known], [p[1] for p in known], dash, color=colour, label=label)
     for counted, face in ((True, colour), (False, "white")):
         some = [p for p in known if p[2] is counted]
         name = f"_{label}, {'counted' if counted else 'fitted'}"
@@ -88,7 +90,7 @@ def plot_pass_tail(tail: PassTail, ax: Axes | None = None) -> Axes:
     with canvas(ax) as axes:
         said = f"{tail.status.name}: {tail.reason or tail.status.sentence}"
         local = sorted(tail.local, key=lambda found: found.k)
-        titled(axes, "How fast the unsolved share falls", said)
+        titled(axes, "How fast the unsolved share falls", f"bars: {percent(tail.level)} intervals. {said}")
         if not local:
             return nothing(axes, tail.reason or "No octave of k was asked for.")
         ends = [x for f in local for x in (f.value, f.low, f.high) if x is not None]
@@ -119,7 +121,7 @@ def plot_pass_tail(tail: PassTail, ax: Axes | None = None) -> Axes:
         if tail.floor is not None:
             floor = f"levels off near {tail.floor:.3f}"
             axes.text(0.98, 0.95, floor, transform=axes.transAxes, ha="right", va="top", color=INK)
-        axes.set_ylabel(f"exponent b of k^-b ({percent(tail.level)} intervals)")
+        axes.set_ylabel("exponent b of k^-b")
     return axes
 
 

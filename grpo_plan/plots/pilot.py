@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import as_count, as_level, require
+from grpo_plan.fitting.comparison import compare_estimates
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.passrates.discrete import DiscretePassRates
 from grpo_plan.pilot import Pilot
+from grpo_plan.plots.comparison import plot_comparison
 from grpo_plan.plots.parts import Row, band, height_of, intervals, log2_axis, percent, share_axis
 from grpo_plan.plots.style import BLUE, GREY, INK, ORANGE, SKY, VERMILION, canvas, figure, save_figure, styled, titled
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
+Place = Literal["upper right", "best", "lower left", "center right"]
+HIGH_UP, HALF_UP = 0.9, 0.6  # heights of curves that are in the way of words
 MAX_BARS = 64
 STRIDE = 4
 ONE_ATOM = 0.012  # radians of arcsin sqrt p: three steps of the grid
@@ -109,16 +113,25 @@ def plot_dead_fraction(
         limit = fit.max_measured_group_size
         if 1 < limit < largest:
             axes.axvline(limit, color=GREY, lw=0.8, ls=":")
+            crowded = max(d.high for d in dead if d.group_size >= limit) > HIGH_UP
             axes.text(
-                limit / 1.04, 0.995, f"pilot: n = {limit}", color=GREY, fontsize=7, va="top", ha="right",
-                bbox={"fc": "white", "ec": "none", "pad": 1.0, "alpha": 0.8},
+                limit / 1.04, 0.8 if crowded else 0.995, f"pilot: n = {limit}", color=GREY, fontsize=7, va="top",
+                ha="right", bbox={"fc": "white", "ec": "none", "pad": 1.0, "alpha": 0.8},
             )  # fmt: skip
         log2_axis(axes, [2**i for i in range(1, 12) if 2**i <= largest], room=1.05)
         axes.set_xlim(1.9, largest * 1.06)
         share_axis(axes)
         titled(axes, "Dead groups: all rewards agree", _said(fit.statuses))
-        _legend(axes)
+        right = [d for d in dead if d.group_size**2 > largest]
+        _legend(axes, _free_place(right))
     return axes
+
+
+def _free_place(dead: list[DeadFraction]) -> Place:
+    """Where a legend covers least, from what is drawn in the right half."""
+    if max(max(d.high, d.plug_in) for d in dead) < HALF_UP:
+        return "upper right"
+    return "lower left" if min(d.iid for d in dead) > HALF_UP else "center right"
 
 
 def _draw_values(ax: Axes, fit: PassRateFit, dead: list[DeadFraction], largest: int) -> None:
@@ -165,8 +178,12 @@ def plot_pass_rates(fit: PassRateFit, ax: Axes | None = None) -> Axes:
         if FitStatus.SINGLE_ROLLOUT not in fit.statuses:
             top = max(top, _draw_fits(axes, fit, width))
         _pass_rate_axis(axes, width, top)
-        titled(axes, "Prompts differ" if pilot.prompts > 1 else "One prompt", _said(fit.statuses))
-        _legend(axes)
+        titled(
+            axes,
+            "Pass rates of the prompts, fitted" if pilot.prompts > 1 else "Pass rate of one prompt",
+            _said(fit.statuses),
+        )
+        _legend(axes, "best")
     return axes
 
 
@@ -219,14 +236,27 @@ def _atoms(rates: DiscretePassRates) -> tuple[Floats, Floats]:
 def draw_pilot(
     fit: PassRateFit, path: Path, *, kind: str = "both", max_group_size: int = 64, level: float = 0.95
 ) -> None:
-    """Write a picture of a pilot: ``kind`` is ``"dead"``, ``"pass-rates"`` or ``"both"``."""
+    """Write a picture of a pilot.
+
+    Args:
+        fit: A fitted pilot.
+        path: Where to; the suffix decides the kind of file.
+        kind: ``"dead"``, ``"pass-rates"``, ``"both"``, ``"observed"`` or ``"compare"``.
+        max_group_size: Largest G shown.
+        level: Level of the limits.
+    """
     with styled():
-        made = figure(2 if kind == "both" else 1)
+        made = figure(2 if kind == "both" else 1, width=6.4 if kind == "compare" else None)
         axes = made.axes
-        if kind != "pass-rates":
+        if kind in ("both", "dead"):
             plot_dead_fraction(fit, axes[0], max_group_size=max_group_size, level=level)
-        if kind != "dead":
+        if kind in ("both", "pass-rates"):
             plot_pass_rates(fit, axes[-1])
+        if kind == "observed":
+            plot_pilot(fit.pilot, axes[0])
+        if kind == "compare":
+            sizes = [2**i for i in range(1, 31) if 2**i <= max_group_size]
+            plot_comparison(compare_estimates(fit, sizes, level), axes[0])
         save_figure(made, path)
 
 
@@ -240,12 +270,12 @@ def _said(statuses: tuple[FitStatus, ...]) -> str:
     return f"{grave[0].name}: {grave[0].sentence}" if grave else ""
 
 
-def _legend(ax: Axes) -> None:
+def _legend(ax: Axes, place: Place) -> None:
     """A legend that shrinks with the axes, down to 5 points."""
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     width, height = box.width / dpi, box.height / dpi
     size = float(np.clip(8.0 * min(width / 3.8, height / 2.6), 5.0, 8.0))
-    ax.legend(loc="upper right" if ax.get_xscale() == "log" else "upper center", fontsize=size)
+    ax.legend(loc=place, fontsize=size)
 
 
 def _sizes(largest: int) -> list[int]:

@@ -20,7 +20,9 @@ from grpo_plan.plots.style import (
     PALE,
     SILVER,
     SKY,
+    SMALL,
     VERMILION,
+    WHITE,
     canvas,
     figure,
     save_figure,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 COLUMNS = 100  # rows are averaged to at most so many
 WINDOWS = 120  # ends of the moving window
 LEAST_WINDOW = 10
+ROOM_FOR_NAME = 0.09  # share of the groups
 HATCH = "////"
 UNSEEN = 0.002  # share that no line is drawn for: rounding of the log leaves such rests
 FEW_ROWS = 60  # up to so many, each is a marker that can be seen by itself
@@ -87,6 +90,10 @@ def _composition(axes: Axes, facts: Facts) -> None:
         axes.fill_between(
             at, base, top, facecolor=colour, hatch=hatch, edgecolor=edge, linewidth=0.3, label=label, alpha=0.9
         )
+        if share[-1] > ROOM_FOR_NAME and hatch is None:
+            ink, middle = INK if colour in (SKY, SILVER, PALE) else WHITE, float(base[-1] + top[-1]) / 2.0
+            across = axes.get_yaxis_transform()
+            axes.text(0.985, middle, label, transform=across, ha="right", va="center", color=ink, fontsize=SMALL)
         base = top
     axes.set_xlim(at[0], at[-1])
     axes.set_ylim(0.0, 1.0)
@@ -182,11 +189,12 @@ def plot_effective_batch_over_steps(run: Diagnosis | Facts | RunLog, ax: Axes | 
 
 def _mixed_over_steps(axes: Axes, facts: Facts) -> None:
     dead = facts.dead
-    titled(axes, "Mixed groups of a step")
+    groups = None if isinstance(dead, Absent) else groups_per_step(facts, int(dead.steps[0]), int(dead.steps[-1]))
+    shares = "" if groups or isinstance(dead, Absent) else "shares: the prompts per step are not known"
+    titled(axes, "Mixed groups of a step", shares)
     if isinstance(dead, Absent):
         nothing(axes, dead.reason)
         return
-    groups = groups_per_step(facts, int(dead.steps[0]), int(dead.steps[-1]))
     scale = 1.0 if groups is None else groups
     planned = facts.planned
     if planned is not None:
@@ -199,7 +207,7 @@ def _mixed_over_steps(axes: Axes, facts: Facts) -> None:
     averaged = f", mean over {facts.steps_per_row}" if facts.steps_per_row > 1 else ""
     axes.set_ylim(-0.02 * scale, 1.05 * scale)
     axes.set_xlabel("training step")
-    axes.set_ylabel("mixed share (prompts per step not known)" if groups is None else f"mixed groups a step{averaged}")
+    axes.set_ylabel("mixed share of the groups" if groups is None else f"mixed groups a step{averaged}")
     legend_below(axes)
 
 

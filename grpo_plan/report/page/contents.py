@@ -13,6 +13,7 @@ from grpo_plan.report.page.tables import (
     comparison,
     cost,
     differences,
+    from_log,
     kinds_of,
     mix_shares,
     schemes,
@@ -71,6 +72,7 @@ def contents(document: Row) -> dict[str, Any]:
         "cost": None if plan is None else cost(plan["recommended"]["cost"]),
         "schemes": None if document["refill"] is None else schemes(document["refill"]["comparison"]),
         "mix_shares": None if document["mix"] is None else mix_shares(document["mix"]),
+        "from_log": from_log(document["diagnose"]),
         "differences": None if document["temperature"] is None else differences(document["temperature"]),
     }
 
@@ -82,9 +84,13 @@ def reasons(document: Row) -> dict[str, str]:
     'for the same reason as What if'
     """
     told = {item["section"]: item["reason"] for item in document["missing"]}
-    titles, first, found = dict(SECTIONS), {}, {}
+    titles = dict(SECTIONS)
+    first: dict[str, str] = {}
+    found: dict[str, str] = {}
     for section, names in EXPLAINED_BY.items():
         reason = next((told[name] for name in (section, *names) if name in told), "the report does not say why")
+        if document.get(names[0]) is not None:
+            continue  # it is there
         title = first.setdefault(reason, titles.get(section, "the part above"))
         found[section] = reason if title == titles.get(section) else f"for the same reason as {title}"
     return found
@@ -105,12 +111,7 @@ def tiles(document: Row) -> list[dict[str, str]]:
                 limits(dead["low"], dead["high"]),
                 f"{percent(dead['level'])} interval",
             ),
-            _tile(
-                "Mixed groups a step",
-                few(mixed["mean"]),
-                limits(mixed["mean_low"], mixed["mean_high"], few),
-                f"of {whole(best['prompts_per_step'])}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10",
-            ),
+            _mixed_tile(best["prompts_per_step"], mixed),
             _tile(
                 "Rollouts",
                 amount(best["cost"]["rollouts"]),
@@ -138,6 +139,13 @@ def tiles(document: Row) -> list[dict[str, str]]:
     return found
 
 
+def _mixed_tile(prompts: int, mixed: Row) -> dict[str, str]:
+    if mixed["mean_low"] is None:
+        return _tile("Mixed groups a step", few(mixed["mean"]), "", "all of them: dead groups are replaced")
+    spread = f"of {whole(prompts)}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10"
+    return _tile("Mixed groups a step", few(mixed["mean"]), limits(mixed["mean_low"], mixed["mean_high"], few), spread)
+
+
 def _tile(name: str, value: str, ends: str, about: str) -> dict[str, str]:
     return {"name": name, "value": value, "limits": ends, "words": about}
 
@@ -149,10 +157,13 @@ def drawn(document: Row) -> dict[str, Picture | None]:
     known = plan is not None and all(
         row["signal"] is not None and row["signal"]["progress_at_kappa_low"] is not None for row in plan["frontier"]
     )
+    planned = plan["recommended"]["group_size"] if plan else 8
     strata = [
-        (str(item["stratum"]), kinds_of(_at_size(item["dead"], 8))) for item in document["strata"] or [] if item["dead"]
+        (str(item["stratum"]), kinds_of(_at_size(item["dead"], planned)))
+        for item in document["strata"] or []
+        if item["dead"]
     ]
-    usual = _at_size(document["strata"][0]["dead"], 8)["group_size"] if strata else None
+    usual = _at_size(document["strata"][0]["dead"], planned)["group_size"] if strata else None
     return {
         "difficulty": difficulty_picture(document["difficulty"]) if document["difficulty"] else None,
         "dead": dead_picture(list(rows.values()), fit["model"]["max_measured_group_size"] if fit else None)

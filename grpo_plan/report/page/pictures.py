@@ -66,24 +66,28 @@ def dead_picture(rows: Sequence[Row], measured: int | None) -> Picture:
             place = plot.x(measured)
             parts.append(line([(place, plot.y.start), (place, plot.y.stop)], "border"))
             parts.append(
-                element("text", text(f"pilot: n = {measured}"), x=place + 5, y=plot.y.stop + 10, class_="note")
+                element("text", text(f"pilot: n = {measured}"), x=place + 5, y=plot.y.stop + 22, class_="note")
             )
         if known:
             parts.append(line(of("value", known), "value"))
         for row in known:
-            seen = measured is not None and row["group_size"] <= measured
-            parts.append(mark("dot", *plot.at(row["group_size"], row["value"]), "dot" if seen else "dot hollow"))
+            parts.append(mark("dot", *plot.at(row["group_size"], row["value"]), "dot" if row in seen else "dot hollow"))
         return parts
 
+    seen = [row for row in known if measured is not None and row["group_size"] <= measured]
     keys = [
-        Key(class_="dot", shape="dot", words="dead fraction, counted in the pilot"),
-        Key(class_="dot hollow", shape="dot", words="dead fraction, estimated beyond the pilot's n"),
+        *([Key(class_="dot", shape="dot", words="dead fraction, counted in the pilot")] if seen else []),
+        *(
+            [Key(class_="dot hollow", shape="dot", words="dead fraction, estimated beyond n")]
+            if len(seen) < len(known)
+            else []
+        ),
         Key(class_="band", shape="band", words=f"{level} interval, whatever the mix of pass rates"),
         Key(class_="plug-in", shape="line", words="plug-in k/n (too high)"),
         Key(class_="iid", shape="line", words="i.i.d. formula at the mean pass rate (too low)"),
     ]
     if open_:
-        keys.insert(3, Key(class_="open-range", shape="line", words="left open by n rollouts for ever"))
+        keys.insert(-2, Key(class_="open-range", shape="line", words="left open by n rollouts for ever"))
     table = Table(
         caption="Dead fraction by group size",
         head=("G", "dead", "all-fail", "all-pass", "identified range", "i.i.d.", "plug-in", "status"),
@@ -139,7 +143,7 @@ def batch_picture(rows: Sequence[Row], chosen: int) -> Picture:
                 f"{row['group_size']}",
                 whole(row["prompts_per_step"]),
                 few(count["mean"]),
-                limits(count["mean_low"], count["mean_high"], few),
+                "-" if count["mean_low"] is None else limits(count["mean_low"], count["mean_high"], few),
                 f"{whole(count['p05'])} to {whole(count['p95'])}",
                 "<1e-9" if row["effective_batch"]["dead_batch_probability"] < 1e-9
                 else rate(row["effective_batch"]["dead_batch_probability"]),

@@ -12,7 +12,7 @@ from grpo_plan.report.page.words import interval, percent, rate, short, whole
 
 Row = Mapping[str, Any]
 ROW_HEIGHT, LONGEST_NAME, MOST_BARS = 34.0, 24, 65
-ONE_ATOM, LEAST_ATOM, WINDOW = 0.02, 0.002, 4
+ONE_ATOM, LEAST_ATOM, WINDOW, WIDEST_BAR = 0.02, 0.002, 4, 0.1
 
 
 def refill_picture(found: Row) -> Picture:
@@ -220,7 +220,7 @@ def bars_of(found: Row) -> list[Bar]:
     histogram = found["histogram"]
     if histogram is not None and len(histogram) == 1 and histogram[0]["rollouts"] < MOST_BARS:
         n, prompts = histogram[0]["rollouts"], histogram[0]["prompts"]
-        half, total = 0.42 / n, sum(prompts)
+        half, total = min(0.42 / n, WIDEST_BAR), sum(prompts)
         return [
             Bar(low=k / n - half, high=k / n + half, share=count / total, label=f"{k} of {n}")
             for k, count in enumerate(prompts)
@@ -295,7 +295,7 @@ def difficulty_picture(found: Row) -> Picture:
     counted = bars[0].low < 0.0
     keys = [
         Key(class_="bar all_fail", shape="bar", words="never passed" if counted else f"k/n up to {bars[0].high:.2f}"),
-        Key(class_="bar mixed", shape="bar", words="passed now and then"),
+        *([Key(class_="bar mixed", shape="bar", words="passed now and then")] if len(bars) > 2 else []),
         Key(class_="bar all_pass", shape="bar", words="always passed" if counted else f"k/n from {bars[-1].low:.2f}"),
     ]
     if smooth:

@@ -37,7 +37,10 @@ def text(words: object) -> str:
 
 
 def line(points: Iterable[tuple[float, float]], class_: str) -> str:
-    """A line through points, in pixels."""
+    """A line through points, in pixels; nothing where there are none."""
+    points = list(points)
+    if not points:
+        return ""
     return element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=class_)
 
 

@@ -175,3 +175,21 @@ def kinds_of(dead: Row) -> dict[str, Row]:
             for kind in ("all_fail", "all_pass")
         },
     }
+
+
+def from_log(run: Row | None) -> Table | None:
+    """Dead fraction of other group sizes, as far as the log of a run tells it."""
+    found = None if run is None else run["what_if"]
+    if found is None or not found["rows"]:
+        return None
+    return Table(
+        caption="Other group sizes, from the log",
+        head=("G", "dead", "all-fail", "all-pass"),
+        rows=[
+            (
+                f"{row['group_size']}",
+                *("unknown" if row[kind] is None else interval(row[kind]) for kind in ("dead", "all_fail", "all_pass")),
+            )
+            for row in found["rows"]
+        ],
+    )

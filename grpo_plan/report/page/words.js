@@ -39,7 +39,7 @@ function fewWords(value) {
 
 function limitsWords(low, high, form) {
   if (low === null && high === null) return "[limits unknown]";
-  return `[${low === null ? "no limit" : form(low)}, ${high === null ? "no limit" : form(high)}]`;
+  return `[${low === null ? "no\u00a0limit" : form(low)},\u00a0${high === null ? "no limit" : form(high)}]`;
 }
 
 /** `value [low, high]`. */
