@@ -313,3 +313,26 @@ def test_every_key_is_documented(run: Run, tmp_path: Path) -> None:
         k for k in found if f"`{k}`" not in page and f"`{k.removesuffix('_low').removesuffix('_high')}`" not in page
     }
     assert not absent
+
+
+def test_the_page_is_written_whole_or_not_at_all(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from grpo_plan.report import result
+
+    rows(tmp_path / "log.jsonl", [json.loads(line) for line in example_run_lines()])
+    answer = run("report", "log.jsonl", "-o", "page.html")
+    assert answer.code == 0, answer.err
+    assert not answer.out
+    assert answer.err.endswith("note: page.html written.\n")
+    page = (tmp_path / "page.html").read_bytes()
+    assert page.startswith(b"<!doctype html>") or page.startswith(b"<!DOCTYPE html>")
+    assert run("report", "log.jsonl", "-o", "page.html").err.endswith("note: page.html replaced.\n")
+
+    def interrupted(target: Path, content: str) -> None:
+        raise KeyboardInterrupt
+
+    before = sorted(path.name for path in tmp_path.iterdir())
+    monkeypatch.setattr(result, "write_whole", interrupted)
+    monkeypatch.setattr(sys, "argv", ["grpo-plan", "report", "log.jsonl", "-o", "page.html"])
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        main()
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

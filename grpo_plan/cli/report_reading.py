@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from grpo_plan.cli.pilot_options import PilotRequest, pilot_option_names
+from grpo_plan.cli.pilot_options import PilotRequest, engine_apart, pilot_option_names
 from grpo_plan.cli.report_sources import Sorted, by_temperature, describe, first_steps, with_steps
 from grpo_plan.cli.report_target import Given
 from grpo_plan.cli.run_options import RunRequest, parse_config
@@ -125,7 +125,7 @@ class Reading:
             self.main_request = replace(request, options={**request.options, "where": where})
             self.several_words = self.main_words
             self.main_words = (*self.main_words, "--where", f"{column}={base:g}")
-            self.main = self.main_request.read()
+            self.main = _quietly(self.main_request)
         return pilot
 
     def other_thresholds(self) -> tuple[ThresholdPilot, ...]:
@@ -139,7 +139,7 @@ class Reading:
             request = replace(self.main_request, options={**self.main_request.options, "pass_threshold": threshold})
             words = list(self.main_words)
             words[words.index("--pass-threshold") + 1] = number(threshold)
-            found.append(ThresholdPilot(threshold=threshold, pilot=request.read(), words=tuple(words)))
+            found.append(ThresholdPilot(threshold=threshold, pilot=_quietly(request), words=tuple(words)))
         return tuple(found)
 
     def run_words(self, plan: str | None, aggregates: tuple[int, ...]) -> tuple[str, ...] | None:
@@ -162,3 +162,11 @@ class Reading:
         found += [describe([name], "run") for name in self.found.run]
         found += [describe([name], role) for name, role in ((plan, "plan"), (kappa, "kappa")) if name is not None]
         return tuple(found)
+
+
+def _quietly(request: PilotRequest) -> Pilot:
+    """The same source once more: what there is to say of it has been said."""
+    from grpo_plan.readers.pilot_reader import read_pilot
+
+    with engine_apart():
+        return read_pilot(request.sources, **request.options)
