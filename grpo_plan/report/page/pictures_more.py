@@ -12,7 +12,7 @@ from grpo_plan.report.page.words import interval, percent, rate, short, whole
 
 Row = Mapping[str, Any]
 ROW_HEIGHT, LONGEST_NAME, MOST_BARS = 34.0, 24, 65
-ONE_ATOM, LEAST_ATOM, WINDOW, WIDEST_BAR = 0.02, 0.002, 4, 0.1
+ONE_ATOM, LEAST_ATOM, WIDEST_BAR = 0.02, 0.002, 0.1
 
 
 def refill_picture(found: Row) -> Picture:
@@ -253,19 +253,12 @@ def joined(atoms: Sequence[Row]) -> list[tuple[float, float]]:
 
 
 def density(smooth: Sequence[Row], width: float) -> list[tuple[float, float]]:
-    """Mass of the smooth fit per bar, at the middle of its bins, in moving windows; the end bins hold atoms.
+    """Mass of the smooth fit per bar, at the middle of its bins.
 
-    >>> bins = [{"low": i / 10, "high": (i + 1) / 10, "mass": 0.1} for i in range(10)]
-    >>> [round(height, 3) for _, height in density(bins, 0.5)][:2]
-    [0.5, 0.5]
+    >>> density([{"low": 0.0, "high": 0.1, "mass": 0.1}], 0.5)
+    [(0.05, 0.5)]
     """
-    inner = list(smooth[1:-1])
-    found = []
-    for i, row in enumerate(inner):
-        near = [(WINDOW - abs(i - j), other) for j, other in enumerate(inner) if abs(i - j) < WINDOW]
-        mass = sum(weight * other["mass"] for weight, other in near) / sum(weight for weight, _ in near)
-        found.append(((row["low"] + row["high"]) / 2, mass / (row["high"] - row["low"]) * width))
-    return found
+    return [((row["low"] + row["high"]) / 2, row["mass"] / (row["high"] - row["low"]) * width) for row in smooth]
 
 
 def difficulty_picture(found: Row) -> Picture:
