@@ -16,6 +16,7 @@ import pytest
 
 from grpo_plan import __version__
 from grpo_plan.cli.main import COMMANDS, main
+from tests.shared_solves import shared_solves
 
 
 class Answer(NamedTuple):
@@ -34,7 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
     def call(*arguments: object) -> Answer:
         monkeypatch.setattr(sys, "argv", ["grpo-plan", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
+        with shared_solves(), pytest.raises(SystemExit) as exit_:
             main()
         code = exit_.value.code
         captured = capsys.readouterr()

@@ -12,7 +12,7 @@ from grpo_plan.estimators import Estimator, parse_estimator
 from grpo_plan.fitting.estimates import DeadFraction, Limits
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.live import ByKind, Ranged, live_rollouts
-from grpo_plan.planning.precision import progress_limits
+from grpo_plan.planning.precision import TableLimits
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.rules import RuleCheck
 
@@ -173,16 +173,7 @@ class Plan(Shown):
         """
         key = self._index[planned.design.group_size], float(kappa)
         if key not in self._limits:
-            self._limits[key] = progress_limits(
-                self.fit,
-                sizes=[p.design.group_size for p in self.frontier],
-                groups=self._groups,
-                which=key[0],
-                estimator=self.estimator,
-                kappa=key[1],
-                coherence=self.coherence,
-                level=self.level,
-            )
+            self._limits[key] = self._table.at(*key)
         return self._limits[key]
 
     @property
@@ -216,6 +207,17 @@ class Plan(Shown):
     @cached_property
     def _index(self) -> dict[int, int]:
         return {planned.design.group_size: i for i, planned in enumerate(self.frontier)}
+
+    @cached_property
+    def _table(self) -> TableLimits:
+        return TableLimits(
+            fit=self.fit,
+            sizes=tuple(p.design.group_size for p in self.frontier),
+            groups=self._groups,
+            estimator=self.estimator,
+            coherence=self.coherence,
+            level=self.level,
+        )
 
     @cached_property
     def _limits(self) -> dict[tuple[int, float], Limits]:

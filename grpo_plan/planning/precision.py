@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._binomial import binomial_window
 from grpo_plan.estimators import Estimator, GroupMoments, get_estimator
+from grpo_plan.fitting.estimates import Limits
 from grpo_plan.fitting.functionals import custom
 from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.fitting.result import PassRateFit
@@ -28,11 +31,8 @@ def progress_limits(
     kappa: float,
     coherence: float,
     level: float,
-) -> tuple[float, float]:
-    """Confidence limits of a design's progress relative to the best one's at one kappa.
-
-    The logarithm of the ratio is replaced by its tangent in F at the fitted law; the limits of that linear mean are
-    those over all F that the pilot leaves possible. All designs are judged by one law (theory.md, eq. 28).
+) -> Limits:
+    """Confidence limits of a design's progress relative to the best one's at one kappa: see `TableLimits`.
 
     Args:
         fit: Fitted pass rates.
@@ -44,27 +44,75 @@ def progress_limits(
         coherence: Mean cosine between the gradients of two prompts.
         level: Confidence level.
     """
-    advantage = get_estimator(estimator)
-    laws = laws_of_one(fit, {advantage.law_size(size) for size in sizes})
-    moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
-    worth = np.array([_worth(m, kappa, coherence) for m in moments]) * np.asarray(groups)
-    best = int(np.argmax(worth))
-    if which == best or worth[which] <= 0.0:
-        share = 1.0 if which == best else 0.0
-        return share, share
-    ratio = float(worth[which] / worth[best])
+    table = TableLimits(
+        fit=fit, sizes=tuple(sizes), groups=tuple(groups), estimator=estimator, coherence=coherence, level=level
+    )
+    return table.at(which, kappa)
 
-    def tangent(p: Floats) -> Floats:
-        mine, other = (
-            _influence(advantage, size, moments[i], kappa, coherence, p, laws[advantage.law_size(size)])
-            for i, size in ((which, sizes[which]), (best, sizes[best]))
-        )
-        return mine - other
 
-    functional = custom(tangent, "progress ratio")
-    low, high = fit.limits_of(functional, level)
-    low, high = max(min(low, 0.0), -WIDEST), min(max(high, 0.0), WIDEST)
-    return ratio * float(np.exp(low)), ratio * float(np.exp(high))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableLimits:
+    """Limits of the progress of designs beside the best one's, all by one law (theory.md, eq. 28 and 71).
+
+    The logarithm of the ratio is replaced by its tangent in F at that law; the limits of that linear mean are those
+    over all F that the pilot leaves possible. What does not depend on kappa is kept.
+    """
+
+    fit: PassRateFit
+    sizes: tuple[int, ...]
+    groups: tuple[float, ...]
+    estimator: str
+    coherence: float
+    level: float
+    _known: dict[tuple[int, bytes], tuple[Floats, Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    def at(self, which: int, kappa: float) -> Limits:
+        """Limits of one design at one kappa; ``(1, 1)`` for the best, ``(0, 0)`` without progress."""
+        worth = np.array([_worth(m, kappa, self.coherence) for m in self._moments]) * np.asarray(self.groups)
+        best = int(np.argmax(worth))
+        if which == best or worth[which] <= 0.0:
+            share = 1.0 if which == best else 0.0
+            return share, share
+        ratio = float(worth[which] / worth[best])
+
+        def tangent(p: Floats) -> Floats:
+            return self._influence(which, kappa, p) - self._influence(best, kappa, p)
+
+        low, high = self.fit.limits_of(custom(tangent, "progress ratio"), self.level)
+        low, high = max(min(low, 0.0), -WIDEST), min(max(high, 0.0), WIDEST)
+        return ratio * float(np.exp(low)), ratio * float(np.exp(high))
+
+    @property
+    def _advantage(self) -> Estimator:  # not kept: it holds functions, and a plan can be pickled
+        return get_estimator(self.estimator)
+
+    @cached_property
+    def _laws(self) -> dict[int, Floats]:
+        return laws_of_one(self.fit, {self._advantage.law_size(size) for size in self.sizes})
+
+    @cached_property
+    def _moments(self) -> list[GroupMoments]:
+        return [self._advantage.moments(self._laws.__getitem__, size) for size in self.sizes]
+
+    def _influence(self, index: int, kappa: float, p: Floats) -> Floats:
+        size, law = self.sizes[index], self._laws[self._advantage.law_size(self.sizes[index])]
+        key = size, p.tobytes()
+        if key not in self._known:
+            self._known[key] = _at_rates(self._advantage.for_mean(_mean_of(law)), size, p)
+        return _influence(self._advantage, size, self._moments[index], kappa, self.coherence, p, law, self._known[key])
+
+
+def _mean_of(law: Floats) -> float:
+    """Mean pass rate behind a law of passes."""
+    return float(law @ np.arange(law.size)) / (law.size - 1)
+
+
+def _at_rates(advantage: Estimator, group_size: int, p: Floats) -> tuple[Floats, Floats, Floats]:
+    """``E[t | p]``, ``E[t**2 | p]`` and ``E[v | p]`` of an estimator in a batch of a known mean."""
+    size, *weights = advantage.weights(group_size)
+    counts, chances = binomial_window(size, p)
+    t, square, noise = ((chances * weight[counts]).sum(axis=1) for weight in weights)
+    return t, square, noise
 
 
 def _worth(moments: GroupMoments, kappa: float, coherence: float) -> float:
@@ -81,16 +129,16 @@ def _influence(
     coherence: float,
     p: Floats,
     law: Floats | None = None,
+    at_rates: tuple[Floats, Floats, Floats] | None = None,
 ) -> Floats:
     """Derivative of ``log(E[t]**2 / V)`` in the mass of F at each pass rate; its mean under the fitted F is 0.
 
     An estimator that subtracts the batch's mean pass rate changes with it: one more term, which needs the law of passes
     that the moments are of (theory.md, eq. 102).
     """
-    mean = 0.0 if law is None else float(law @ np.arange(law.size)) / (law.size - 1)
-    size, signal, square, noise = advantage.for_mean(mean).weights(group_size)
-    counts, chances = binomial_window(size, p)
-    t, scatter = ((chances * weight[counts]).sum(axis=1) for weight in (signal, square + kappa * noise))
+    mean = 0.0 if law is None else _mean_of(law)
+    t, square, noise = at_rates or _at_rates(advantage.for_mean(mean), group_size, p)
+    scatter = square + kappa * noise
     variance = float(moments.variance(np.array(kappa), coherence))
     relative = t / moments.signal
     fall = (scatter - 2.0 * coherence * moments.signal * t) / variance
