@@ -27,6 +27,8 @@ from grpo_plan.rules import RuleCheck
 from tests.conftest import pilot_of
 from tests.test_cli import Run, document, run
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 __all__ = ["run"]
 BUDGET = Budget(rollouts=2_000_000, steps=500)
 SIZES = [2, 4, 8, 12, 16, 32]

@@ -24,6 +24,8 @@ from grpo_plan.plots import draw_pilot, plot_dead_fraction, plot_pass_rates, plo
 from grpo_plan.plots_plan import draw_plan, plot_effective_batch, plot_frontier
 from tests.conftest import ROOT, pilot_of
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 
 def test_dead_fraction_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> None:
     figure, ax = plt.subplots()
