@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -18,41 +19,31 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (
-    "README.md",
-    "docs/advantages.md",
-    "docs/choosing.md",
-    "docs/diagnosis.md",
-    "docs/live.md",
-    "docs/losses.md",
-    "docs/examples.md",
-    "docs/json.md",
-    "docs/passk.md",
-    "docs/design.md",
-    "docs/theory.md",
-    "docs/calibration.md",
-    "docs/formats.md",
-    "docs/python.md",
-    "docs/remedies.md",
-    "docs/trainers.md",
-)
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "site")]
+PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("**/*.md")))
 Runner = Callable[[list[str], Path], str]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+SCRIPT = re.compile(r"```python\n(# (\w+\.py)\n.*?)```", re.DOTALL)  # its first line is its name
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
 
 
 def in_a_process(words: list[str], folder: Path) -> str:
     """What ``grpo-plan`` prints, started in a folder as a person would."""
-    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "grpo_plan", *words], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    program = [sys.executable, "-m", "grpo_plan"]
+    done = subprocess.run([*program, *words], cwd=folder, env=_environment(), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{shlex.join(words)}: exit {done.returncode}: {done.stderr}")
     return done.stdout
 
 
 def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
-    """The page with the output of every ``$`` command of its console blocks, run in order in a folder."""
+    """The page with the output of every ``$`` command of its console blocks, run in order in a folder.
+
+    Commands are ``grpo-plan ...``, and ``python NAME.py`` of a Python block whose first line is ``# NAME.py``.
+    """
     if "temperatures.jsonl" in text:
         write_temperatures(folder / "temperatures.jsonl")
     if "trained.jsonl" in text:
@@ -61,6 +52,11 @@ def refreshed(text: str, folder: Path, runner: Runner = in_a_process) -> str:
         write_lengths(folder / "lengths.jsonl")
     if "--kappa kappa.json" in text:
         write_probe(folder / "kappa.json")
+    for name, write in runpy.run_path(str(ROOT / "docs" / "faq_inputs.py"))["INPUTS"].items():
+        if name in text:
+            write(folder / name)
+    for program, name in SCRIPT.findall(text):
+        (folder / name).write_text(program, encoding="utf-8")
 
     def rerun(match: re.Match[str]) -> str:
         commands = [line for line in match.group(1).splitlines() if line.startswith("$ ")]
@@ -186,6 +182,40 @@ def with_formats(page: str) -> str:
     return "\n".join([before + begin, *head, *rows, end]) + rest.partition(end)[2]
 
 
+def write_tutorial(path: Path) -> None:
+    """docs/tutorial.md and its pictures, from its cells."""
+    import tutorial  # type: ignore[import-not-found]
+
+    with tempfile.TemporaryDirectory() as folder:
+        path.write_text(
+            tutorial.refreshed(path.read_text(encoding="utf-8"), Path(folder), path.parent), encoding="utf-8"
+        )
+
+
+def with_frames(page: str) -> str:
+    """docs/frames.md with the columns of every dataframe, written from the views."""
+    from grpo_plan.shown.registry import views
+
+    lines = []
+    for name, view in sorted(views().items()):
+        lines += ["", f"### {name}", "", f"One row: {view.row}.", ""]
+        if callable(view.fields):
+            continue
+        lines += ["| column | unit | meaning |", "|---|---|---|"]
+        lines += [_columns(field.columns) for field in view.fields]
+    begin, end = "<!-- frames: begin -->", "<!-- frames: end -->"
+    before, _, rest = page.partition(begin)
+    return "\n".join([before + begin, *lines, "", end]) + rest.partition(end)[2]
+
+
+def _columns(columns: tuple[Any, ...]) -> str:
+    """The columns of one field in one row: the first by its name, what comes after it by its ending."""
+    first = columns[0]
+    stem = first.name.removesuffix("_mean") if len(columns) == 5 else first.name
+    names = ", ".join(f"`{c.name if c is first else c.name.removeprefix(stem)}`" for c in columns)
+    return f"| {names} | {first.unit or '-'} | {first.meaning.removesuffix(': mean over steps')} |"
+
+
 def with_aggregations(page: str) -> str:
     """docs/losses.md with its table written from the registry of aggregations."""
     from grpo_plan.losses import aggregations
@@ -213,6 +243,20 @@ def with_trainers(page: str) -> str:
     return f"{before}{begin}\n{trainer_table()}{end}{rest.partition(end)[2]}"
 
 
+def generated_pages() -> dict[str, str]:
+    """The API reference and the contents of the front page, by path."""
+    import contents
+    import reference
+
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    begin, end = "<!-- contents: begin -->", "<!-- contents: end -->"
+    before, _, rest = front.partition(begin)
+    pages = {f"docs/api/{group.slug}.md": reference.page(group) for group in reference.GROUPS}
+    pages["docs/api.md"] = reference.index()
+    pages["docs/index.md"] = f"{before}{begin}\n{contents.listed()}{end}{rest.partition(end)[2]}"
+    return pages
+
+
 def _prose(text: str) -> list[str]:
     paragraphs = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     out: list[str] = []
@@ -236,9 +280,14 @@ def _output(command: str, folder: Path, runner: Runner) -> str:
     command, _, file = command.partition(" > ")
     command, _, filtered = command.partition(" | ")
     name, *words = shlex.split(command)
-    if name != "grpo-plan":
-        raise ValueError(f"only grpo-plan commands are run: {command}")
-    shown = runner(words, folder)
+    if name == "python":
+        shown = subprocess.run(
+            [sys.executable, *words], cwd=folder, env=_environment(), capture_output=True, text=True, check=True
+        ).stdout
+    elif name == "grpo-plan":
+        shown = runner(words, folder)
+    else:
+        raise ValueError(f"only grpo-plan and python NAME.py are run: {command}")
     if filtered:
         words = shlex.split(filtered)
         if words[0] not in ("head", "sed"):
@@ -258,11 +307,17 @@ def main() -> None:
             path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
     page = ROOT / "docs" / "formats.md"
     page.write_text(with_formats(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "frames.md"
+    page.write_text(with_frames(page.read_text(encoding="utf-8")), encoding="utf-8")
+    if "docs/tutorial.md" in (sys.argv[1:] or PAGES):
+        write_tutorial(ROOT / "docs" / "tutorial.md")
     page = ROOT / "docs" / "losses.md"
     page.write_text(with_aggregations(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "advantages.md"
     page.write_text(with_trainers(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_reference(), encoding="utf-8")
+    for name, text in generated_pages().items():
+        (ROOT / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ import numpy as np
 from figures.learning import GROUP_SIZES, KAPPAS, SETS, Row, rows_of
 from figures.learning_plan import PATH as PLAN_PATH
 from figures.learning_tables import NAMES, NONE, WALK, duels, sizes_of
-from grpo_plan.plots import BLUE, GREY, INK, ORANGE, SKY, STYLE, VERMILION, save_figure
+from grpo_plan.plots import save_figure, styled
+from grpo_plan.plots.parts import log2_axis
+from grpo_plan.plots.style import BLUE, GREY, INK, ORANGE, SKY, SMALL, VERMILION, figure, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,12 +27,9 @@ ZERO = 0.005  # where kappa = 0 is drawn
 
 def draw_map(rows: list[Row], path: Path) -> None:
     """Lead of sign as a share of the larger gain, where anything but noise is learned."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.8, 3.8), layout="constrained")
-        panels = figure.subplots(1, 2, sharey=True)
+    with styled():
+        made = figure(0, width=9.8, height=4.0)
+        panels = made.subplots(1, 2, sharey=True)
         for ax, (rate_is, noise, title) in zip(panels, PANELS, strict=True):
             for i, rates in enumerate(SETS):
                 _lead(ax, rows, rates, rate_is, noise, shift=1.07 ** (i - 1.5))
@@ -40,10 +39,11 @@ def draw_map(rows: list[Row], path: Path) -> None:
             ax.set_xticks([ZERO, *KAPPAS[1:]], ["0", *(f"{kappa:g}" for kappa in KAPPAS[1:])])
             ax.minorticks_off()
             ax.set_xlabel("kappa, score noise over contrast")
-            ax.set_title(title)
+            titled(ax, title)
+            ax.text(0.02, 0.3, "marks: threshold of each set", fontsize=SMALL, color=GREY)
         panels[0].set_ylabel("lead of sign, share of the larger gain")
-        panels[0].legend(loc="lower left", frameon=True, framealpha=0.85, edgecolor="none")
-        save_figure(figure, path)
+        panels[0].legend(loc="lower left")
+        save_figure(made, path)
 
 
 PANELS = (
@@ -74,12 +74,9 @@ def _lead(ax: Axes, rows: list[Row], rates: str, rate_is: str, noise: str, *, sh
 
 def draw_sizes(rows: list[Row], plans: list[Row], path: Path) -> None:
     """Gain of each group size relative to the best, with the planner's progress and flat range."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.8, 5.6), layout="constrained")
-        panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    with styled():
+        made = figure(0, width=9.8, height=5.8)
+        panels = made.subplots(2, 2, sharex=True, sharey=True)
         for ax, plan in zip(panels.flat, plans, strict=True):
             low, high = float(plan["flat_low"]), float(plan["flat_high"])
             ax.axvspan(low / 1.06, high * 1.06, color=SKY, alpha=0.35, linewidth=0, label="flat range of the plan")
@@ -92,17 +89,16 @@ def draw_sizes(rows: list[Row], plans: list[Row], path: Path) -> None:
                     GROUP_SIZES, share, color=colour, linestyle=dash, marker=marker, markersize=3.5, linewidth=1.2,
                     label=words,
                 )  # fmt: skip
-            ax.set_xscale("log", base=2)
-            ax.set_xticks(GROUP_SIZES, [f"{g}" for g in GROUP_SIZES])
-            ax.minorticks_off()
+            log2_axis(ax, GROUP_SIZES, "", room=1.1)
             ax.set_ylim(0.0, 1.05)
-            ax.set_title(f"kappa = {plan['kappa']}")
+            titled(ax, f"kappa = {plan['kappa']}")
         for ax in panels[1]:
             ax.set_xlabel("group size G")
         for ax in panels[:, 0]:
             ax.set_ylabel("gain relative to the best G")
-        panels[0, 1].legend(loc="lower left", frameon=True, framealpha=0.85, edgecolor="none")
-        save_figure(figure, path)
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        made.legend(handles, labels, loc="outside lower center", ncols=3)
+        save_figure(made, path)
 
 
 CURVES = (

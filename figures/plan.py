@@ -16,7 +16,7 @@ from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES, EXAMPLE_ROLLOUTS
 from grpo_plan.fitting import fit_pass_rates
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning import Plan, plan_group_size
-from grpo_plan.plots_plan import draw_plan
+from grpo_plan.plots import draw_plan
 
 HERE = Path(__file__).resolve().parent
 BUDGET = Budget(rollouts=2_000_000, steps=500)

@@ -16,7 +16,9 @@ from grpo_plan.batches import refill
 from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES, EXAMPLE_ROLLOUTS
 from grpo_plan.fitting import fit_pass_rates
 from grpo_plan.pilot import Pilot
-from grpo_plan.plots import BLUE, GREY, INK, STYLE, VERMILION, save_figure
+from grpo_plan.plots import save_figure, styled
+from grpo_plan.plots.parts import band
+from grpo_plan.plots.style import BLUE, GREY, INK, SMALL, VERMILION, figure, titled
 
 HERE = Path(__file__).resolve().parent
 WANTED, GROUP_SIZE = 128, 8
@@ -42,22 +44,18 @@ def data() -> list[Row]:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the rows."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     columns = {f: np.array([r[f] for r in rows]) for f in FIELDS}
-    x, drawn = columns["gen_batch_size"] / WANTED, columns["prompts"]
-    style: Any = {**STYLE, "svg.fonttype": "path", "font.size": 10}
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(7.4, 4.2), layout="constrained")
-        ax = figure.subplots()
-        ax.fill_between(x, columns["low"], columns["high"], color=BLUE, alpha=0.2, lw=0)
+    x, drawn, single = columns["gen_batch_size"] / WANTED, columns["prompts"], columns["one_by_one"][0]
+    with styled():
+        made = figure(1, width=7.4, height=4.2)
+        ax = made.axes[0]
+        band(ax, x, columns["low"], columns["high"])
         ax.plot(x, drawn, color=INK, lw=1.8)
-        ax.axhline(columns["one_by_one"][0], color=VERMILION, lw=1.6, ls="--")
-        ax.set(
-            xlim=(x[0], x[-1]), ylim=(1.5, 3.8), xlabel=f"batch multiplier: generation batch over the {WANTED} wanted",
-            ylabel="prompts drawn per mixed group used",
-        )  # fmt: skip
+        ax.axhline(single, color=VERMILION, lw=1.6, ls="--")
+        ax.set_xlim(x[0], x[-1])
+        ax.set_ylim(1.5, 3.8)
+        ax.set_xlabel(f"batch multiplier: generation batch over the {WANTED} wanted")
+        ax.set_ylabel("prompts drawn per mixed group used")
         rounds = columns["rounds_p95"]
         edges = [0, *(np.flatnonzero(np.diff(rounds)) + 1), x.size]
         for start, stop in pairwise(edges):
@@ -66,20 +64,19 @@ def draw(rows: list[Row], path: Path) -> None:
                 ax.axvline(x[start], color=GREY, lw=0.8, ls=":")
             if count <= 3:
                 words = f"{count} round{'' if count == 1 else 's'} in 95 %" if count < 3 else "3 rounds"
-                ax.text(0.5 * (x[start] + x[stop - 1]), 1.54, words, color=GREY, fontsize=8, ha="center")
+                ax.text(0.5 * (x[start] + x[stop - 1]), 1.54, words, color=GREY, fontsize=SMALL, ha="center")
         at = {int(s): float(d) for s, d in zip(columns["gen_batch_size"], drawn, strict=True)}
-        ax.annotate(
-            f"a common guess, 1.5: {at[GUESSED]:.1f} drawn for 1 used", (1.5, at[GUESSED]), (0.66, 3.3), color=INK,
-            arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.8},
-        )  # fmt: skip
-        ax.annotate(
-            f"2.0: {at[ONE_ROUND]:.1f} drawn,\nhalf the rounds", (2.0, at[ONE_ROUND]), (2.12, 2.62), color=INK,
-            arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.8},
-        )  # fmt: skip
-        ax.text(1.2, 1.65, "one at a time: 1 / (1 - D) = 1.8", color=VERMILION, fontsize=9)
-        ax.text(1.78, 3.34, "band: D at its\n95 % limits", color=BLUE, fontsize=9)
-        ax.set_title("Dynamic sampling: a generation batch just too small draws most")
-        save_figure(figure, path)
+        line: Any = {"arrowstyle": "->", "color": INK, "lw": 1.0, "shrinkB": 4}
+        for words, size, where in (
+            (f"a common guess, 1.5: {at[GUESSED]:.1f} drawn for 1 used", GUESSED, (0.62, 3.45)),
+            (f"2.0: {at[ONE_ROUND]:.1f} drawn,\nhalf the rounds", ONE_ROUND, (2.14, 2.85)),
+        ):
+            ax.plot([size / WANTED], [at[size]], "o", ms=7, color=INK)
+            ax.annotate(words, (size / WANTED, at[size]), where, color=INK, weight="bold", arrowprops=line)
+        ax.text(1.2, single - 0.11, f"one at a time: 1 / (1 - D) = {single:.1f}", color=VERMILION)
+        ax.text(1.86, 3.22, "band: D at its\n95 % limits", color=BLUE)
+        titled(ax, "Dynamic sampling: a generation batch just too small draws most")
+        save_figure(made, path)
 
 
 def main() -> None:

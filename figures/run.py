@@ -12,8 +12,8 @@ from pathlib import Path
 
 from figures.plan import planned
 from grpo_plan.example import example_run_lines
-from grpo_plan.plots import STYLE, save_figure
-from grpo_plan.plots_run import plot_composition, plot_dead_against_plan
+from grpo_plan.plots import plot_composition, plot_dead_against_plan, save_figure, styled
+from grpo_plan.plots.style import figure
 from grpo_plan.quantities import Absent
 from grpo_plan.readers.run_reader import read_run
 from grpo_plan.runs.diagnosis import Diagnosis, diagnose
@@ -51,16 +51,13 @@ def _values(found: Diagnosis, name: str) -> list[float]:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the run that the rows are of."""
-    import matplotlib as mpl
-    import matplotlib.figure
-
-    with mpl.rc_context(STYLE):
-        figure = mpl.figure.Figure(figsize=(9.8, 3.6), layout="constrained")
-        left, right = figure.subplots(1, 2)
+    with styled():
+        made = figure(2)
+        left, right = made.axes
         plot_composition(diagnosed(), left)
         plot_dead_against_plan(diagnosed(), right)
         right.set_ylim(0.38, 0.54)
-        save_figure(figure, path)
+        save_figure(made, path)
 
 
 def main() -> None:

@@ -90,6 +90,7 @@ _PUBLIC = {
     "Remedy": "runs.finding",
     "RemedyComparison": "remedies",
     "RolloutLengths": "rollouts",
+    "Report": "report",
     "Rollouts": "rollouts",
     "RunFollower": "readers.follow",
     "RunLog": "run_log",
@@ -121,6 +122,7 @@ _PUBLIC = {
     "all_pass_probability": "groups",
     "allocate_rollouts": "planning.allocation",
     "amplification": "estimators.amplification",
+    "build_report": "report",
     "check_independence": "independence",
     "check_sequences": "independence",
     "compare_dead_counts": "planning.dead_counts",
@@ -163,18 +165,19 @@ _PUBLIC = {
     "plan_mix": "planning.mix",
     "plan_pilot": "planning.pilot_size",
     "plan_temperature": "planning.temperature",
-    "plot_composition": "plots_run",
-    "plot_dead_against_plan": "plots_run",
+    "plot": "plots",
+    "plot_composition": "plots",
+    "plot_dead_against_plan": "plots",
     "plot_dead_fraction": "plots",
-    "plot_effective_batch": "plots_plan",
-    "plot_effective_batch_over_steps": "plots_run",
-    "plot_frontier": "plots_plan",
-    "plot_mix": "plots_mix",
-    "plot_pass_curve": "plots_passk",
+    "plot_effective_batch": "plots",
+    "plot_effective_batch_over_steps": "plots",
+    "plot_frontier": "plots",
+    "plot_mix": "plots",
+    "plot_pass_curve": "plots",
     "plot_pass_rates": "plots",
     "plot_refill": "plots",
-    "plot_remedies": "plots_remedies",
-    "plot_temperature": "plots_temperature",
+    "plot_remedies": "plots",
+    "plot_temperature": "plots",
     "probe_trainer": "probe",
     "rare_mode_miss_probability": "groups",
     "read_groups": "readers.groups_reader",
@@ -206,22 +209,22 @@ __all__ = [
     "Hardware", "Hint", "IndependenceCheck", "IndependenceReport", "IndependenceVerdict", "InfeasiblePlanError",
     "KappaMeasurement", "KappaRange", "LengthBias", "LengthStatus", "MissingExtraError", "Mix", "Monitor",
     "NearestDesigns", "PassComparison", "PassCurve", "PassRateFit", "PassTail", "PassVerdict", "Pilot", "PilotError",
-    "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered",
-    "RecoveredShare", "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
-    "RemedyComparison", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost", "SamplingEffect",
-    "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
+    "PilotFormatError", "PilotPlan", "PilotSize", "Plan", "PlanFormatError", "Quantity", "Recovered", "RecoveredShare",
+    "RecoveredSteps", "RecoveryStatus", "Refill", "RefillAt", "RefillStatus", "Refilling", "Remedy",
+    "RemedyComparison", "Report", "RolloutLengths", "Rollouts", "RunFollower", "RunLog", "SamplingCost",
+    "SamplingEffect", "Scaling", "SequenceCheck", "Severity", "SimulatedPolicy", "SimulatedTraining", "Simulation",
     "SimulationComparison", "SolvedDesign", "SplitError", "SplitErrors", "SplitWeights", "TailStatus",
     "TemperaturePlan", "TemperatureVerdict", "Throughput", "TokenLengths", "TokenWeights", "Waste", "WeightShares",
     "__version__", "adaptive_sampling", "advantages", "aggregations", "all_fail_probability", "all_pass_probability",
-    "allocate_rollouts", "amplification", "check_independence", "check_sequences", "compare_dead_counts",
-    "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling", "compare_simulations",
-    "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts", "effect_of_dropping",
-    "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput", "expected_group_std",
-    "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
+    "allocate_rollouts", "amplification", "build_report", "check_independence", "check_sequences",
+    "compare_dead_counts", "compare_estimates", "compare_pass", "compare_remedies", "compare_sampling",
+    "compare_simulations", "composition_bounds", "dead_probability", "diagnose", "duplicate_rollouts",
+    "effect_of_dropping", "effective_batch", "effective_batch_of_list", "emit", "estimate_throughput",
+    "expected_group_std", "expected_group_variance", "fit_pass_rates", "follow_run", "forecast", "get_aggregation",
     "graded_dead_probability", "group_size_for_fidelity", "group_std_fidelity", "hit_probability", "identified_range",
     "kappa_callback", "largest_group_size", "length_bias", "measure_kappa", "mixed_probability", "nearest_design",
-    "pass_at", "pass_at_k", "pass_curve", "pass_tail", "plan_group_size", "plan_mix", "plan_pilot",
-    "plan_temperature", "plot_composition", "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch",
+    "pass_at", "pass_at_k", "pass_curve", "pass_tail", "plan_group_size", "plan_mix", "plan_pilot", "plan_temperature",
+    "plot", "plot_composition", "plot_dead_against_plan", "plot_dead_fraction", "plot_effective_batch",
     "plot_effective_batch_over_steps", "plot_frontier", "plot_mix", "plot_pass_curve", "plot_pass_rates",
     "plot_refill", "plot_remedies", "plot_temperature", "probe_trainer", "rare_mode_miss_probability", "read_groups",
     "read_independence", "read_pilot", "read_rollouts", "read_run", "read_throughput", "recover", "recover_steps",
@@ -335,13 +338,15 @@ if TYPE_CHECKING:
     from grpo_plan.planning.signal import KappaRange
     from grpo_plan.planning.temperature import plan_temperature
     from grpo_plan.planning.temperature_result import TemperaturePlan, TemperatureVerdict
-    from grpo_plan.plots import plot_dead_fraction, plot_pass_rates, plot_refill
-    from grpo_plan.plots_mix import plot_mix
-    from grpo_plan.plots_passk import plot_pass_curve
-    from grpo_plan.plots_plan import plot_effective_batch, plot_frontier
-    from grpo_plan.plots_remedies import plot_remedies
-    from grpo_plan.plots_run import plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps
-    from grpo_plan.plots_temperature import plot_temperature
+    from grpo_plan.plots.batches import plot_refill
+    from grpo_plan.plots.mix import plot_mix
+    from grpo_plan.plots.passk import plot_pass_curve
+    from grpo_plan.plots.pilot import plot_dead_fraction, plot_pass_rates
+    from grpo_plan.plots.plan import plot_effective_batch, plot_frontier
+    from grpo_plan.plots.registry import plot
+    from grpo_plan.plots.remedies import plot_remedies
+    from grpo_plan.plots.run import plot_composition, plot_dead_against_plan, plot_effective_batch_over_steps
+    from grpo_plan.plots.temperature import plot_temperature
     from grpo_plan.probe import GradientProbe, kappa_callback, probe_trainer
     from grpo_plan.quantities import Absent, Quantity
     from grpo_plan.readers.follow import RunFollower, follow_run
@@ -352,6 +357,7 @@ if TYPE_CHECKING:
     from grpo_plan.readers.run_reader import read_run
     from grpo_plan.readers.throughput_reader import read_throughput
     from grpo_plan.remedies import Effect, EstimatorEffect, Hint, RemedyComparison, SamplingEffect, compare_remedies
+    from grpo_plan.report import Report, build_report
     from grpo_plan.rollouts import RolloutLengths, Rollouts
     from grpo_plan.run_log import RunLog
     from grpo_plan.runs.aggregates import recover
@@ -366,15 +372,8 @@ if TYPE_CHECKING:
     from grpo_plan.runs.recovered_steps import RecoveredSteps, recover_steps
     from grpo_plan.runs.recovery_status import RecoveryStatus
     from grpo_plan.runs.settings import DiagnosisSettings
-    from grpo_plan.simulation import (
-        Curriculum,
-        SimulatedPolicy,
-        SimulatedTraining,
-        Simulation,
-        SimulationComparison,
-        compare_simulations,
-        simulate,
-    )
+    from grpo_plan.simulation import Curriculum, SimulatedPolicy, SimulatedTraining, Simulation, simulate
+    from grpo_plan.simulation.comparison import SimulationComparison, compare_simulations
     from grpo_plan.throughput import Throughput, estimate_throughput
     from grpo_plan.trainers.base import Block, Hardware, Refilling
     from grpo_plan.trainers.emit import emit

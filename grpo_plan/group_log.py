@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.errors import DomainError, PilotError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import Provenance
@@ -18,7 +19,7 @@ EQUAL_REWARDS = 1e-8  # rewards closer than this are equal, as in TRL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GroupLog:
+class GroupLog(Shown):
     """Groups in the order in which they were read; N groups.
 
     With ``passes`` known every dead group is one of ``unscored``, ``all_pass``, ``all_fail`` and ``flat``.

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from grpo_plan._pooling import PER_PROMPT, pooled, refuse_other_policies, refuse_other_selection, summed
 from grpo_plan._rows import MAX_ROLLOUTS_PER_PROMPT as MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan._rows import counts_of, labels_of, lengths_of, numbers_of, passes_and_rollouts
+from grpo_plan._shown import Shown
+from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import PilotError
 from grpo_plan.provenance import Provenance, merged
 
@@ -20,8 +22,8 @@ DENSE_CELLS = 4_000_000
 MAX_ROLLOUTS = 2**53  # in all: what floating-point numbers count exactly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PilotHistogram:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PilotHistogram(Shown):
     """Unique (n, k) cells of a pilot, in order of n, then k.
 
     Attributes:
@@ -46,7 +48,7 @@ class PilotHistogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pilot:
+class Pilot(Shown):
     """Rollouts of one policy on M prompts, reduced to counts.
 
     A row is a prompt. In a histogram (`from_histogram`) a row is a cell, and stands for ``prompt_count`` prompts alike.
@@ -274,10 +276,8 @@ class Pilot:
 
     def __repr__(self) -> str:
         """Size and mean, not the arrays."""
-        return (
-            f"Pilot(prompts={self.prompts}, total_rollouts={self.total_rollouts}, "
-            f"mean_pass_rate={self.mean_pass_rate:.4f}, dropped={dict(self.dropped)})"
-        )
+        size = f"prompts={self.prompts}, total_rollouts={self.total_rollouts}"
+        return f"Pilot({size}, mean_pass_rate={self.mean_pass_rate:.4f}, dropped={dict(self.dropped)})"
 
     @property
     def filtered(self) -> str | None:
@@ -369,13 +369,11 @@ class Pilot:
         mask = np.ones(self.successes.size, dtype=bool)
         if stratum is not None:
             if self.stratum is None or stratum not in self.strata:
-                raise PilotError(f"stratum must be one of the pilot's {_listed(self.strata)}; got {stratum!r}.")
+                raise PilotError(not_one_of("stratum", stratum, self.strata, "the pilot's "))
             mask &= np.array([str(s) == stratum for s in self.stratum])
         if temperature is not None:
             if self.temperature is None or not np.any(self.temperature == temperature):
-                raise PilotError(
-                    f"temperature must be one of the pilot's {_listed(self.temperatures)}; got {temperature!r}."
-                )
+                raise PilotError(not_one_of("temperature", temperature, self.temperatures, "the pilot's "))
             mask &= self.temperature == temperature
         if not mask.any():
             raise PilotError(f"The pilot has no prompt of stratum {stratum!r} at temperature {temperature}.")
@@ -394,7 +392,3 @@ def _lock(array: NDArray[Any]) -> NDArray[Any]:
     copy = np.array(array)
     copy.setflags(write=False)
     return copy
-
-
-def _listed(values: tuple[Any, ...]) -> str:
-    return ", ".join(str(v) for v in values) if values else "(none)"

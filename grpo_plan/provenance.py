@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grpo_plan._shown import Shown
 from grpo_plan.errors import sentences
 
 REMOVED = ("all-pass", "all-fail", "dead")  # prompts with n of n passes, with none, or both
@@ -49,8 +50,8 @@ class DeadGroups:
         return self.by_reward is not None and self.by_reward != self.by_pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Provenance(Shown):
     """What was read to make a pilot.
 
     Attributes:
@@ -124,9 +125,11 @@ class Provenance:
         return sentences(*out)
 
     def _last_step(self) -> str:
-        return (
-            "" if self.policy_steps is None else f", e.g. --policy-steps {self.policy_steps[1]}:{self.policy_steps[1]}"
-        )
+        """The last quarter of the steps, so that some prompts are left."""
+        if self.policy_steps is None:
+            return ""
+        first, last = self.policy_steps
+        return f", e.g. --policy-steps {last - max((last - first + 1) // 4, 1) + 1}:{last}"
 
     def _of_size(self) -> str:
         if self.group_size is None:

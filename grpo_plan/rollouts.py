@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.errors import DomainError
 from grpo_plan.pilot import Pilot
 
@@ -31,7 +32,7 @@ class RolloutLengths(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Rollouts:
+class Rollouts(Shown):
     """N rollouts in groups.
 
     Attributes:

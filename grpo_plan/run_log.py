@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.group_log import GroupLog
 from grpo_plan.group_steps import COUNTED, LOGGED_FIRST, counted_by_step
 from grpo_plan.quantities import (
@@ -35,7 +36,7 @@ def _no_steps() -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RunLog:
+class RunLog(Shown):
     """Metrics of one run, S steps, and of its E evaluations.
 
     Attributes:

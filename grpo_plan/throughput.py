@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_float_array, as_level
 from grpo_plan.errors import DomainError
 
@@ -17,8 +18,8 @@ SLOW_START = 1.5  # times the median seconds per token above which a row at the 
 TOLD_APART = 0.25  # largest half-width of the overhead's interval, as a share of a step, that counts as known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Throughput(Shown):
     """Speed of a whole job, from the times and tokens of its steps.
 
     Attributes:

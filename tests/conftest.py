@@ -26,6 +26,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 gc.disable()  # until all is collected: what collection makes stays, and looking through it finds nothing
 
+for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+    os.environ.pop(name, None)  # the page of the tests is the same everywhere
+
 collect_ignore = ["trl_losses.py"]  # a script that a test runs in a process of its own; needs the extra trl
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = Path(os.environ.get("GRPO_PLAN_REAL_DATA", ROOT.parent / "shared" / "data"))

@@ -196,14 +196,20 @@ def test_plan_text_has_the_answer_first_and_its_reasons(run: Run, example_file: 
         "kappa",
         "within 10 %",
         "optimistic",
+        "336 of 666 groups a step mixed, 50 % dead [47, 52]; kappa decides, and is not measured: G = 4 to 8 are",
         "max-dead G = 12",
-        "not a goal",
         "mixed-groups G = 2",
-        "NSR unknown",
+        "Noise unknown",
         "What would change it",
+        "2 assumptions more",
     ):
         assert needed in " ".join(answer.out.split())
     assert max(map(len, answer.out.splitlines())) <= 80
+    assert answer.out.index("Dead ") < answer.out.index("Budget ") < answer.out.index("Pilot ")
+    full = run("plan", example_file, "--budget-rollouts", "2e6", "--steps", "500", "--details").out
+    assert len(full.splitlines()) > len(answer.out.splitlines()) + 15
+    assert "not a goal" in " ".join(full.split())
+    assert "assumptions more" not in full
 
 
 @pytest.mark.parametrize(
@@ -250,7 +256,7 @@ def test_version_help_and_no_arguments(run: Run) -> None:
     for name in COMMANDS:
         page = run(name, "--help")
         assert page.code == 0
-        assert "Example: grpo-plan" in page.out
+        assert f"\nExample:\n  grpo-plan {name} " in page.out
         assert max(map(len, page.out.splitlines())) <= 80
     assert "Usage" in run().out + run().err
 

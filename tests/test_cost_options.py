@@ -11,9 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from grpo_plan.cli.common import write_json
-from grpo_plan.cli.cost_options import CostRequest, cost_json, optional_number, takes_costs, throughput_json
+from grpo_plan.cli.cost_options import CostRequest, optional_number, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.costs import GroupContent, solve_design
+from grpo_plan.documents.costs import cost_json, throughput_json
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting import fit_pass_rates
 from grpo_plan.throughput import estimate_throughput

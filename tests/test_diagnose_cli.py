@@ -437,7 +437,7 @@ def test_one_of_several_runs(run: Run) -> None:  # noqa: F811
     Path("log.json").write_text(json.dumps({"metadata": {}, "sweep": sweep}, indent=1))
     both = run("diagnose", "log.json")
     assert both.code == 1
-    assert "holds 2 runs: a, b. Name one of them with --run (run=)." in both.err
+    assert "holds 2 runs: a, b. Name one of them with --run." in both.err
     assert document(run("diagnose", "log.json", "--run", "b", "--json"))["composition"][-1]["dead"]["value"] == 0.75
 
 
@@ -666,7 +666,7 @@ def test_a_file_that_cannot_be_written_says_so(run: Run, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     answer = run("diagnose", "log.jsonl", "-o", "a.txt")
     assert answer.code == 2
     assert "--output a.txt cannot be written (No space left on device). Give another place." in answer.err

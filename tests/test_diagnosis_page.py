@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from figures.run import data, diagnosed
-from grpo_plan.plots_run import plot_composition
+from grpo_plan.plots import plot_composition
 from grpo_plan.runs.detectors import (
     composition,
     duplicates,

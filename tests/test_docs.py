@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
 import re
 from pathlib import Path
@@ -19,7 +20,47 @@ pytestmark = pytest.mark.usefixtures("equal_pilots_share")
 
 __all__ = ["run"]  # a fixture
 
-PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")))
+
+
+RUN_ELSEWHERE = {
+    "docs/gallery.md": "written by python -m figures.gallery, which runs the lines that it shows",
+    "docs/tutorial.md": "a notebook: tests/test_tutorial.py runs its cells and compares what they show",
+}
+NOT_RUN = {  # page and first line (but imports) of each block of code that no test of the pages runs: why not
+    "README.md: python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/grpo-plan example pilot.jsonl "
+    "&& .venv/bin/grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500": "CI runs it as printed",
+    "README.md: python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest -q -n "
+    "auto": "CI runs it as printed",
+    "docs/advantages.md: Answer   104 of 144 rollouts (72%) have an advantage; the largest is 1.912": "part of an answer "
+    "about a dump that is not packaged",
+    "docs/choosing.md: probe = gp.GradientProbe(model)": "needs PyTorch: tests/trl/test_probe.py runs it",
+    "docs/choosing.md: trainer = GRPOTrainer(model=model, reward_funcs=reward, args=args, train_dataset=dataset)": "needs "
+    "TRL: tests/trl/test_trainer.py runs it",
+    'docs/choosing.md: {"prompt_id": "q0", "temperature": 0.7, "n": 8, "k": 5}': "two lines of a table, no program",
+    "docs/diagnosis.md: grpo-plan diagnose runs/exp1 --plan plan.json --fail-on warning --format markdown -o diagnosis.md": ""
+    "needs a run of the reader's own",
+    "docs/live.md: grpo-plan watch runs/exp1 --plan plan.json": "waits for a run to go on",
+    "docs/live.md: grpo-plan watch runs/exp1 --json | jq -c --unbuffered 'select(.event == \"alert\")' | while read -r "
+    "alert; do": "waits for a run, and posts to an address",
+    'docs/live.md: trainer = GRPOTrainer(..., callbacks=[GrpoPlanCallback(plan="plan.json", stop_on="critical")])': "needs TRL: "
+    "tests/test_trl_callback.py runs the like",
+    'docs/scale.md: grpo-plan: runs/step_90.jsonl:104232: is not a JSON object (\'{"prompt_id": "p17", "rew\'). Repair '
+    "the line, or drop such lines with --skip-malformed.": "a message; tests/test_cli.py has the like",
+    'docs/scale.md: pilot = gp.read_pilot(spark.table("my_rollouts"), histogram=True)  # PySpark': "needs other engines: "
+    "tests/test_engines.py and test_spark.py run the like",
+    "docs/scale.md: SELECT dataset, temperature, n, k, COUNT(*) AS prompts": "SQL: tests/test_engines.py runs it",
+    "docs/scale.md: COUNT(reward)   ->  COUNT(CASE WHEN ABS(reward) < 1e300 THEN 1 END)": "a change of that SQL: tests/test_engines.py makes it",
+    "docs/scale.md: python tests/benchmarks/scale_spark.py --rollouts 1e8": "takes minutes, and Java",
+    "docs/simulation.md: threshold = sign_threshold(fit, group_size=4)  # theory.md, eq. 104": "the page is written by "
+    "figures/learning_page.py; tests/test_estimators.py runs the like",
+}
+
+
+def first_line(block: str) -> str:
+    """What a block of code is known by."""
+    lines = [line for line in block.splitlines() if line and not re.match(r"(import|from) ", line)]
+    return lines[0] if lines else ""
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +113,67 @@ def test_the_command_reference_is_fresh(make_docs: ModuleType) -> None:
     assert make_docs.command_reference() == (ROOT / "docs/cli.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    text = path.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)", text):
-        assert target.startswith("https://") or (path.parent / target).exists(), f"{page}: {target}"
+def test_every_block_of_code_is_run_or_it_is_said_why_not() -> None:
+    found = {}
+    for page in PAGES:
+        if page in RUN_ELSEWHERE:
+            continue
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for language, body in re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+            script = re.match(r"# (\w+\.py)\n", body)
+            started = script is not None and f"\n$ python {script.group(1)}\n" in text
+            if language not in ("console", "math") and not (language == "python" and (">>> " in body or started)):
+                found[f"{page}: {first_line(body)}"] = language
+    assert "" not in found.values(), "name the language of each block"
+    assert found.keys() - NOT_RUN.keys() == set(), "run the block (>>>, or console), or say in NOT_RUN why not"
+    assert NOT_RUN.keys() - found.keys() == set(), "gone: take it out of NOT_RUN"
+    assert all(NOT_RUN.values())
+
+
+@pytest.mark.slow
+def test_commands_in_the_decision_table_are_taken(
+    make_docs: ModuleType, run: Run, example_file: Path, tmp_path: Path
+) -> None:
+    table = (ROOT / "docs/choosing.md").read_text(encoding="utf-8").partition("## 1.")[0]
+    commands = [c.removeprefix("grpo-plan ") for c in re.findall(r"`(grpo-plan [^`]*)`", table) if " RUN" not in c]
+    assert len(commands) >= 10
+    (tmp_path / "pilot.jsonl").write_bytes(example_file.read_bytes())
+    make_docs.write_temperatures(tmp_path / "temperatures.jsonl")
+    for command in commands:
+        answer = run(*command.split())
+        assert answer.code == 0, f"{command}: {answer.err}"
+
+
+def test_settings_in_the_glossary_are_known_to_the_code() -> None:
+    """Each setting of a tool in a table of group size, prompts per step or refill is a word of the package."""
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "grpo_plan").rglob("*.py"))
+    for heading in ("Group size", "Prompts per step", "Refill", "All-pass and all-fail", "Dead fraction"):
+        section = page.partition(f"### {heading}\n")[2].partition("\n### ")[0]
+        rows = re.findall(r"^\| (?!tool|---)(.*) \|$", section, re.MULTILINE)
+        assert len(rows) >= 5, heading
+        for name in re.findall(r"`([^`]+)`", " ".join(row.partition("|")[2] for row in rows)):
+            word = re.split(r"[=*]", name.lstrip("-"))[0]
+            assert word in code or re.split(r"[./]", word)[-1] in code, f"{heading}: {name}"
+
+
+def test_each_public_name_is_in_one_group_of_the_reference(make_docs: ModuleType) -> None:
+    import grpo_plan
+
+    assert make_docs.generated_pages()  # makes the modules of docs/site importable
+    groups = importlib.import_module("api_groups").GROUPS
+    names = [name for group in groups for name in group.names]
+    assert sorted(names) == sorted(grpo_plan.__all__)
+    assert len({group.slug for group in groups}) == len(groups)
+    written = {path.stem for path in (ROOT / "docs/api").glob("*.md")}
+    assert written == {group.slug for group in groups}
+    for name in names:
+        assert name == "__version__" or getattr(grpo_plan, name).__doc__, name
+
+
+def test_the_reference_and_the_contents_are_fresh(make_docs: ModuleType) -> None:
+    for name, text in make_docs.generated_pages().items():
+        assert text == (ROOT / name).read_text(encoding="utf-8"), f"{name} is stale: run python docs/make_docs.py"
 
 
 def test_the_quick_start_is_two_commands_and_ci_runs_both_as_printed() -> None:
@@ -140,6 +236,11 @@ def test_the_calibration_page_is_that_of_its_tables() -> None:
 def test_the_table_of_trainers_is_fresh(make_docs: ModuleType) -> None:
     page = (ROOT / "docs/advantages.md").read_text(encoding="utf-8")
     assert make_docs.with_trainers(page) == page, "docs/advantages.md is stale: run python docs/make_docs.py"
+
+
+def test_the_columns_of_dataframes_are_fresh(make_docs: ModuleType) -> None:
+    page = (ROOT / "docs/frames.md").read_text(encoding="utf-8")
+    assert make_docs.with_frames(page) == page, "docs/frames.md is stale: run python docs/make_docs.py"
 
 
 def test_the_table_of_formats_is_fresh(make_docs: ModuleType) -> None:

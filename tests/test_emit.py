@@ -203,7 +203,7 @@ def test_newest_and_first_versions(name: str) -> None:
 def test_unknown_names() -> None:
     assert set(known_trainers()) <= set(TRAINERS)
     assert {"trl", "unsloth", "axolotl", "ms-swift"} <= set(known_trainers())
-    with pytest.raises(gp.DomainError, match=r"^trainer must be one of trl, .*; got 'tlr'\.$"):
+    with pytest.raises(gp.DomainError, match=r"^trainer must be one of trl, .*; got 'tlr'\. Did you mean 'trl'\?$"):
         gp.emit(DESIGN, trainer="tlr")
     with pytest.raises(gp.DomainError, match=r"estimator must be one of grpo, .*; got 'gae'\.$"):
         gp.emit(DESIGN, trainer="trl", estimator="gae")

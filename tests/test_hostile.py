@@ -446,7 +446,7 @@ def test_names_are_printed_as_they_are(run: Run) -> None:
     write(Path("t"), *({"id": i, "n": 8, "k": i % 9, "level": names[i % 5]} for i in range(200)))
     answer = run("fit", "t")
     assert answer.code == 0
-    for shown in ("[/nope]", "math/[hard]", "[bold]red[/…", "a?[31mb", "new?line"):
+    for shown in ("[/nope]", "math/[hard]", "[bold]red...", "a?[31mb", "new?line"):
         assert shown in answer.out
     assert {s["stratum"] for s in document(run("fit", "t", "--json"))["strata"]} == set(names)
     Path("bad\nname").write_bytes(b"")

@@ -26,7 +26,7 @@ from grpo_plan.planning.mix import plan_mix
 from grpo_plan.planning.mix_plan import Mix
 from grpo_plan.planning.mix_worth import MixWorth, dead_of, gain_of
 from grpo_plan.planning.strata import named_strata
-from grpo_plan.plots_mix import draw_mix, plot_mix
+from grpo_plan.plots import draw_mix, plot_mix
 from tests.conftest import pilot_of
 from tests.test_cli import Run, run
 

@@ -17,7 +17,7 @@ from grpo_plan.fitting.one_law import laws_of_one
 from grpo_plan.passrates.beta import BetaPassRates
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning import plan_group_size
-from grpo_plan.planning.group_size import _noise_over_probed
+from grpo_plan.planning.group_size import noise_over_probed
 from grpo_plan.planning.plan import Plan
 from grpo_plan.planning.signal import group_moments, progress
 from grpo_plan.remedies.planned import beside
@@ -189,7 +189,7 @@ def test_a_probe_s_noise_is_carried_over_by_one_law(hard: PassRateFit, g: int, c
     sizes = {get_estimator(n).law_size(g) for n in (name, "rloo")}
     laws = {n: (hard.group_pmf if counted else hard.likely_rates.group_pmf)(n) for n in sizes}
     expected = per_rollout(laws, g, KAPPA, "rloo") / per_rollout(laws, g, KAPPA, name)
-    (found,) = _noise_over_probed(hard, [g], get_estimator(name), KAPPA)
+    (found,) = noise_over_probed(hard, [g], get_estimator(name), KAPPA)
     assert found == pytest.approx(expected)
 
 

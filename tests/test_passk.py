@@ -663,7 +663,7 @@ def test_the_picture_shows_the_points() -> None:
     plt.close("all")
     found = gp.compare_pass(here, there)
     ax = gp.plot_pass_curve(found)
-    assert ax.get_title() == "search compression"
+    assert ax.get_title(loc="left") == "Search compression"
     legend = ax.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == [

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from grpo_plan.errors import DomainError
-from grpo_plan.plots_run import (
+from grpo_plan.plots.run import (
     COLUMNS,
     draw_run,
     plot_composition,
@@ -135,7 +135,8 @@ def test_mixed_groups_of_a_step_and_where_they_were_planned() -> None:
     other = plot_effective_batch_over_steps(composed_run(prompts_per_step=64))
     assert "plan: mean" in labels(other)  # the plan's steps have other sizes
     unknown = plot_effective_batch_over_steps(composed_run())
-    assert unknown.get_ylabel() == "mixed share (prompts per step not known)"
+    assert unknown.get_ylabel() == "mixed share of the groups"
+    assert "the prompts per step are not known" in " ".join(text.get_text() for text in unknown.texts)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 19, 21, 400])
@@ -168,7 +169,7 @@ def test_why_nothing_is_drawn_is_said() -> None:
 
 def test_something_else_is_refused() -> None:
     for draw in DRAWS:
-        with pytest.raises(DomainError, match=r"run must be a diagnosis or its facts; got list\."):
+        with pytest.raises(DomainError, match=r"run must be a diagnosis, its facts or a log; got list\."):
             draw([1])  # type: ignore[arg-type]
 
 

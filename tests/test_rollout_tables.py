@@ -212,7 +212,7 @@ def test_evaluations_are_names_of_formats() -> None:
 def test_errors_of_a_run_name_its_own_options(run: Run) -> None:  # noqa: F811
     answer = run("diagnose", DATA / "nemo_rl")
     assert answer.code == 1
-    assert "with --group-size (group_size=)" in answer.err
+    assert "with --group-size" in answer.err
     help_text = run("diagnose", "--help").out
     for folder in ("lm_eval", "skyrl", "solve_rates", "verl", "trl", "slime", "rivals"):
         answer = run("diagnose", DATA / folder)

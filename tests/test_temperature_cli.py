@@ -12,7 +12,7 @@ import pytest
 from grpo_plan.cli.temperature import SAME_PROMPTS
 from grpo_plan.pilot import Pilot
 from grpo_plan.planning.temperature import plan_temperature
-from grpo_plan.plots_temperature import plot_temperature
+from grpo_plan.plots import plot_temperature
 from tests.test_cli import Run, run  # noqa: F401
 
 PASSES = {0.6: [8, 8, 7, 1, 0, 0, 0, 8], 1.0: [7, 6, 5, 2, 1, 0, 0, 7], 1.3: [5, 6, 4, 3, 2, 1, 0, 6]}

@@ -42,7 +42,7 @@ def test_fit_of_a_log_is_one_line(command: Run) -> None:  # noqa: F811
     result = command("fit", DATA / "prime_rl" / "v0.8" / "metrics.jsonl")
     assert result.code != 0
     assert result.err.count("\n") == 1
-    assert "gp.read_run" in result.err
+    assert "Look at it with grpo-plan diagnose" in result.err
 
 
 def test_a_pilot_with_steps_stays_a_pilot(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grpo_plan._shown import Shown
+
 MAX_PROMPTS_PER_STEP = 10**10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountSummary:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CountSummary(Shown):
     """A count that varies from step to step: mean, standard deviation, and 5, 50 and 95 % quantiles."""
 
     mean: float

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_one_group_size, as_probability, require
 from grpo_plan.batches.counts import MAX_PROMPTS_PER_STEP, CountSummary
 from grpo_plan.errors import DomainError, PilotError
@@ -18,8 +19,8 @@ from grpo_plan.groups import dead_probability, mixed_probability
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EffectiveBatch:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class EffectiveBatch(Shown):
     """Mixed groups of one optimiser step.
 
     Attributes:

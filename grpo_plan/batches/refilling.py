@@ -9,6 +9,7 @@ from enum import Enum
 
 import numpy as np
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_level, as_positive, require
 from grpo_plan.batches.counts import CountSummary
 from grpo_plan.batches.waiting import EndlessPrompts, FinitePrompts, Waiting, fewest_prompts, prompts_summary
@@ -45,8 +46,8 @@ class RefillStatus(Enum):
         return str(self.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefillAt:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RefillAt(Shown):
     """What refilling takes at one dead fraction; quantiles are over steps.
 
     Attributes:
@@ -81,8 +82,8 @@ class RefillAt:
     steps_per_pass: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Refill:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Refill(Shown):
     """A refill at the estimated dead fraction and at both of its limits.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, require
 from grpo_plan.batches.refilling import Refill
 from grpo_plan.batches.stopping import Bounded, adaptive_sampling
@@ -13,8 +14,8 @@ from grpo_plan.fitting.status import FitStatus
 DEFAULT_FACTOR = 2  # largest group of adaptive sampling over the group size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingCost:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SamplingCost(Shown):
     """One way to sample.
 
     Attributes:

@@ -9,6 +9,7 @@ from math import lgamma
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_level, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.functionals import Functional
@@ -28,8 +29,8 @@ class Bounded:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveSampling:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AdaptiveSampling(Shown):
     """Sampling of one prompt that stops once its rollouts hold enough passes and fails.
 
     Attributes:

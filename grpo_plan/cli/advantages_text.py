@@ -86,7 +86,7 @@ def _head(result: Advantages, gaps: Amplification, own: str | None) -> list[Part
     if result.values.shape[0] > 1:
         lines.append(Line("Groups", _kinds(result)))
     if any(result.counts[kind] for kind in result.counts if kind != "mixed"):
-        lines.append(Line("Dead", result.done_with_dead))
+        lines.append(Line("Dead", f"their advantage: {result.done_with_dead}"))
     if result.failed.sum():
         lines.append(Line("Failed", result.done_with_failed))
     return lines

@@ -21,8 +21,10 @@ from grpo_plan.cli.common import (
     tell,
     write_json,
 )
+from grpo_plan.cli.files import write_text
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.statuses import say_source, statuses_json
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ def allocate(
     pilot = request.read()
     total = 8 * pilot.prompts if rollouts is None else parse_whole(rollouts, "--rollouts")
     fit = fit_pass_rates(pilot)
-    found = allocate_rollouts(fit, total, estimator=estimator, low=low, high=high)
+    with waiting("spreading the rollouts"):
+        found = allocate_rollouts(fit, total, estimator=estimator, low=low, high=high)
     if output == "-":
         sys.stdout.write(_lines(pilot, found, ".jsonl"))
         return
@@ -95,10 +98,7 @@ def _target(output: str, request: PilotRequest) -> Path:
 
 
 def _write(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DomainError(f"{target} cannot be written ({error.strerror}). Give another place.") from None
+    write_text(target, text, str(target))
 
 
 def _lines(pilot: Pilot, found: Allocation, suffix: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +14,8 @@ from grpo_plan.cli.common import optional_whole
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
-    from grpo_plan.costs import Budget, Cost, CostModel
+    from grpo_plan.costs import Budget, CostModel
     from grpo_plan.pilot import Pilot
-    from grpo_plan.throughput import Throughput
 
 Number = str | None
 TIMED = (
@@ -35,12 +34,14 @@ class CostRequest:
         values: Attributes of the cost model that were given.
         calibrate: Log to take speed from, if named.
         gpus_used: Whether the number of GPUs is used elsewhere, by a trainer's rules.
+        assumed: Whether nothing given sizes a step, so that its prompts are those of an example.
     """
 
     budget: Budget
     values: dict[str, Any]
     calibrate: str | None
     gpus_used: bool = False
+    assumed: bool = False
 
     def build(self, pilot: Pilot) -> tuple[Budget, CostModel, tuple[str, ...]]:
         """Budget, cost model, and notes on what they rest on; lengths not given are taken from the pilot."""
@@ -167,20 +168,23 @@ def _cost_options(
     return CostRequest(budget=budget, values=values, calibrate=calibrate)
 
 
-def takes_costs(command: Callable[..., None]) -> Callable[..., None]:
+def takes_costs(command: Callable[..., None], *, example_prompts: int | None = None) -> Callable[..., None]:
     """Give a command the options of budgets and costs; it receives them as the keyword argument ``costs``.
 
     The command's own signature names ``costs: CostRequest``, which is replaced by --budget-rollouts, --budget-tokens,
     --budget-gpu-hours, --budget-usd, --steps, --prompts-per-step, --rollouts-per-step, --prompt-cost and the rest.
-    Compose as ``app.command()(reads_pilot(takes_costs(plan)))``.
+    Compose as ``app.command()(reads_pilot(takes_costs(plan)))``. With ``example_prompts``, a step whose size
+    nothing given tells has so many prompts, and ``costs.assumed`` says so.
     """
     shared = inspect.signature(_cost_options, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True).parameters.values()
 
     @wraps(command)
     def run(*arguments: Any, **values: Any) -> None:
-        costs = _cost_options(**{name: values.pop(name) for name in shared})
-        command(*arguments, costs=costs, **values)
+        given = {name: values.pop(name) for name in shared}
+        assumed = example_prompts is not None and not _sizes_a_step(given)
+        costs = _cost_options(**given | ({"prompts_per_step": str(example_prompts)} if assumed else {}))
+        command(*arguments, costs=replace(costs, assumed=assumed), **values)
 
     parameters = [p for q in own for p in (shared.values() if q.name == "costs" else [q])]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -188,6 +192,18 @@ def takes_costs(command: Callable[..., None]) -> Callable[..., None]:
     )
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def cost_option_names() -> tuple[str, ...]:
+    """Names of the options of budgets and costs."""
+    return tuple(inspect.signature(_cost_options).parameters)
+
+
+def _sizes_a_step(given: dict[str, Any]) -> bool:
+    if given["prompts_per_step"] is not None or given["rollouts_per_step"] is not None:
+        return True
+    totals = [name for name in given if name.startswith("budget_") and given[name] is not None]
+    return bool(totals) and given["steps"] is not None
 
 
 def optional_number(text: str | None, name: str) -> float | None:
@@ -202,34 +218,3 @@ def optional_number(text: str | None, name: str) -> float | None:
         return float(text.strip().replace(",", "").replace("_", ""))
     except ValueError:
         raise DomainError(f"{name} must be a number, e.g. 24 or 2e6; got {text!r}.") from None
-
-
-def cost_json(cost: Cost, *, of: str, low: Cost | None = None, high: Cost | None = None) -> dict[str, Any]:
-    """A cost for JSON: every amount (null where unknown, with the reason), and its ends where the dead fraction enters.
-
-    Args:
-        cost: The cost at the value of the dead fraction.
-        of: ``"step"`` or ``"run"``.
-        low: The same at its lower limit.
-        high: At its upper limit.
-    """
-    names = [f.name for f in fields(cost) if f.name != "missing"]
-
-    def amounts(one: Cost | None) -> dict[str, float | None] | None:
-        return None if one is None else {name: getattr(one, name) for name in names}
-
-    return {
-        "of": of,
-        **{name: getattr(cost, name) for name in names},
-        "missing": dict(cost.missing),
-        "at_dead_low": amounts(low),
-        "at_dead_high": amounts(high),
-    }
-
-
-def throughput_json(speed: Throughput) -> dict[str, Any]:
-    """The speed of a logged run for JSON."""
-    return {f.name: getattr(speed, f.name) for f in fields(speed)} | {
-        "dropped": dict(speed.dropped),
-        "notes": list(speed.notes),
-    }

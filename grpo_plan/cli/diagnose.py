@@ -13,8 +13,10 @@ import typer
 
 from grpo_plan._validate import as_count
 from grpo_plan.cli.common import JsonOption, count_option, json_text, parse_group_sizes, tell
+from grpo_plan.cli.files import write_text
 from grpo_plan.cli.plot import picture_target
 from grpo_plan.cli.run_options import RunRequest, reads_run
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def diagnose(
     Its dead groups, all-pass and all-fail apart, against the plan; since when, at what cost. Checks that the log does
     not allow are named with what they need.
 
-    Example: grpo-plan diagnose runs/exp1 --plan plan.json --fail-on warning
+    Example: grpo-plan diagnose run.jsonl --plan plan.json --fail-on warning
     """
     from grpo_plan.cli.diagnose_ahead import look_ahead, parse_limit
     from grpo_plan.cli.diagnose_ahead import what_if as ask_what_if
@@ -91,7 +93,9 @@ def diagnose(
     limits = [parse_limit(text) for text in forecast or []]
     if horizon is not None and not limits:
         raise DomainError(f"--horizon says how far --forecast looks; got {horizon:,} without it. Give --forecast too.")
-    diagnosis = diagnose_run(request.read(), expectation, settings=request.settings)
+    run = request.read()
+    with waiting("checking the run"):
+        diagnosis = diagnose_run(run, expectation, settings=request.settings)
     facts = diagnosis.facts
     answer = Answer(
         diagnosis=diagnosis,
@@ -106,7 +110,7 @@ def diagnose(
     else:
         _write(_text(answer, kind), target, output or "")
     if picture is not None:
-        from grpo_plan.plots_run import draw_run
+        from grpo_plan.plots.run import draw_run
 
         draw_run(diagnosis, picture)
         tell(f"{plot} written.")
@@ -153,8 +157,8 @@ class Answer:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        from grpo_plan.cli.diagnose_ahead import ahead_json, what_if_json
-        from grpo_plan.cli.diagnose_json import diagnosis_json
+        from grpo_plan.cli.diagnose_ahead import ahead_json
+        from grpo_plan.documents.diagnose import diagnosis_json, what_if_json
 
         return {
             **diagnosis_json(self.diagnosis),
@@ -224,10 +228,5 @@ def _picture(plot: str, request: RunRequest, plan: str | None, target: Path | No
 
 
 def _write(text: str, target: Path, output: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DomainError(
-            f"--output {output} cannot be written ({error.strerror or error}). Give another place."
-        ) from None
+    write_text(target, text, output)
     tell(f"{output} written.")

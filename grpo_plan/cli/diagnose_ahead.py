@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from grpo_plan.cli.common import percent
-from grpo_plan.cli.diagnose_numbers import expected_cell, finite
+from grpo_plan.cli.diagnose_numbers import expected_cell
 from grpo_plan.cli.numbers import chance, few
 from grpo_plan.cli.page import Bullet, Grid, Heading, Paragraph, Part
+from grpo_plan.documents.diagnose import finite, with_present
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.difficulty import Difficulty, Undetermined, difficulty_of
 from grpo_plan.runs.expectation import Expected
@@ -172,42 +173,7 @@ def what_if_parts(facts: Facts, found: Difficulty | Undetermined | None, sizes: 
     return parts
 
 
-def with_present(sizes: Sequence[int], present: int | None) -> list[int]:
-    """Group sizes asked for and that of the run, to compare with.
-
-    >>> with_present([4, 16], 8), with_present([4], None)
-    ([4, 8, 16], [4])
-    """
-    return sorted({*sizes, *([] if present is None else [present])})
-
-
 def _mixed(dead: Expected, prompts: float) -> str:
     low, high = prompts * (1.0 - dead.high), prompts * (1.0 - dead.low)
     value = "in" if dead.value is None else few(prompts * (1.0 - dead.value))
     return f"{value} [{few(low)}, {few(high)}]"
-
-
-def what_if_json(
-    found: Difficulty | Undetermined | None, sizes: Sequence[int], present: int | None = None
-) -> dict[str, Any] | None:
-    """As JSON; the group size of the run stands among those asked for."""
-    if found is None:
-        return None
-    if isinstance(found, Undetermined):
-        return {"reason": found.reason, "source": None, "rests_on": None, "rows": []}
-    return {
-        "reason": None,
-        "source": found.source,
-        "rests_on": found.rests_on,
-        "rows": [
-            {
-                "group_size": g,
-                **{
-                    name: {"value": s.value, "low": s.low, "high": s.high, "level": s.level}
-                    for name, s in (("dead", at.dead), ("all_pass", at.all_pass), ("all_fail", at.all_fail))
-                },
-                "says": at.says,
-            }
-            for g, at in ((g, found.at(g)) for g in with_present(sizes, present))
-        ],
-    }

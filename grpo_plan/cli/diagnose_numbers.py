@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from grpo_plan.cli.numbers import plural, rate
@@ -170,8 +169,3 @@ def _missing(missing: Mapping[str, str]) -> Iterator[str]:
 
 def _whole(value: float) -> str:
     return f"{value:,.0f}"
-
-
-def finite(value: float | None) -> float | None:
-    """A number for JSON: null where it is not finite."""
-    return None if value is None or not math.isfinite(value) else value

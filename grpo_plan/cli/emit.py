@@ -18,6 +18,7 @@ from grpo_plan.cli.common import (
     tell,
     write_json,
 )
+from grpo_plan.cli.files import write_text
 from grpo_plan.errors import DomainError, PlanFormatError, one_line
 from grpo_plan.trainers.registry import known_trainers
 
@@ -81,7 +82,7 @@ def emit(
 
     It is checked against the trainer's rules.
 
-    Example: grpo-plan emit --group-size 16 --prompts-per-step 64 --steps 500 --trainer trl --gpus 8
+    Example: grpo-plan emit --group-size 16 --prompts-per-step 64 --trainer trl
     """
     from grpo_plan.trainers.base import Hardware
     from grpo_plan.trainers.emit import emit as emit_block
@@ -189,10 +190,5 @@ def _write(text: str, output: str, plan: str | None) -> None:
         raise DomainError(f"--output {output} is no regular file. Give another name.")
     if plan not in (None, "-") and target.exists() and target.samefile(str(plan)):
         raise DomainError(f"--output {output} is an input file, and inputs are never written to. Give another name.")
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DomainError(
-            f"--output {output} cannot be written ({error.strerror or error}). Give another place."
-        ) from None
+    write_text(target, text, output)
     tell(f"{output} written.")

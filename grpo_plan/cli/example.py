@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from grpo_plan.cli.common import tell
+from grpo_plan.cli.files import write_text
 from grpo_plan.errors import DomainError
 
 
@@ -44,10 +45,7 @@ def example(
         raise DomainError(f"{path} is no regular file. Give another name, or - for stdout.")
     if target.exists() and not force and target.read_bytes() != text.encode():
         raise DomainError(f"{path} exists and holds something else. Give another name, or overwrite with --force.")
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DomainError(f"{path} cannot be written ({error.strerror}). Give another place.") from None
+    write_text(target, text, path, "")
     what = "44 passes over 1,209 prompts, groups of 8" if run else "1,209 prompts x 8 rollouts"
     where = "the run that followed" if run else "first visit"
     tell(f"{path}: {what} (One-Shot-RLVR, Qwen2.5-Math-1.5B, DeepScaleR subset, {where}; Apache-2.0).")

@@ -6,9 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from grpo_plan.cli.common import console, percent, print_table, say
+from grpo_plan.cli.common import console, cut, per_cent, percent, print_table, say, text_width, wrapped
 from grpo_plan.cli.numbers import marked, plural, rate, with_interval
-from grpo_plan.errors import one_line
 from grpo_plan.fitting.comparison import ERRORS, MEANINGS, Comparison
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
@@ -19,6 +18,8 @@ from grpo_plan.provenance import DeadGroups
 from grpo_plan.readers.independence_reader import IndependenceReport
 from grpo_plan.readers.registry import TABLE
 
+NAME_COLUMNS = 12  # of a stratum, at least
+OTHER_COLUMNS = 70  # of a table of strata, beside its names
 MAX_STEPS = 12  # dead groups of each step are listed up to so many
 
 COMPARED = {
@@ -57,7 +58,8 @@ def print_fit(
     """Print the pilot, the table of dead fractions, what limits them, and what would help."""
     out = console()
     mean = fitted.mean_pass_rate_interval(level)
-    out.print(f"Pilot   {pilot_line(fitted.pilot)}")
+    out.print(wrapped(_in_short(fitted, dead), text_width(out), "Answer  "), style="bold", soft_wrap=True)
+    say(out, pilot_line(fitted.pilot), "Pilot   ")
     out.print(f"        mean pass rate {with_interval(mean.value, mean.low, mean.high)}")
     if fitted.truncation is not None:
         say(out, _groups_line(fitted.truncation), "Groups  ")
@@ -103,6 +105,22 @@ def print_fit(
         _print_comparison(out, rows)
     if strata:
         _print_strata(out, strata, level)
+
+
+def _in_short(fitted: PassRateFit, dead: list[DeadFraction]) -> str:
+    """The dead fraction at the largest group size shown that the pilot measures, and what the i.i.d. formula says."""
+    reached = [d for d in dead if d.group_size <= fitted.max_measured_group_size] or dead[:1]
+    d = reached[-1]
+    if d.value is None or d.status is FitStatus.BEYOND_REACH:
+        share = f"{per_cent(d.low)} to {per_cent(d.high)} of the groups are dead: this pilot cannot tell more closely"
+    else:
+        parts = (("all-fail", d.all_fail), ("all-pass", d.all_pass))
+        told = ", ".join(f"{per_cent(v)} {name}" for name, v in parts if v is not None)
+        share = f"{per_cent(d.value)} of the groups are dead [{per_cent(d.low, '')}, {per_cent(d.high, '')}]"
+        share += f": {told}" if told else ""
+    wrong = d.iid < d.low or d.iid > d.high
+    iid = f"; i.i.d. would say {per_cent(d.iid)}" if wrong and not fitted.unknown_dead else ""
+    return f"At G = {d.group_size}, {share}{iid}."
 
 
 def _cells(d: DeadFraction) -> list[str]:
@@ -228,10 +246,11 @@ def _print_strata(out: Any, strata: list[tuple[str, PassRateFit, list[DeadFracti
     chosen = max((i for i, size in enumerate(sizes) if size <= limit), default=0)
     out.print(f"\nBy stratum, at G = {sizes[chosen]} ({percent(level)} intervals; every G with --json)\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("stratum", overflow="ellipsis", max_width=12, no_wrap=True)
+    table.add_column("stratum", no_wrap=True)
     for name in ("dead", "all-fail", "all-pass"):
         table.add_column(name, no_wrap=True)
+    room = max(NAME_COLUMNS, out.width - OTHER_COLUMNS)
     for name, _, rows in strata:
         d = rows[chosen]
-        table.add_row(one_line(name), *_cells(d))
+        table.add_row(cut(name, room), *_cells(d))
     print_table(out, table)

@@ -10,6 +10,7 @@ import typer
 
 from grpo_plan.cli.common import FormatOption, JsonOption, LevelOption, OutputFormat, count_option, tell, write_json
 from grpo_plan.cli.pilot_options import PilotRequest, Progress, engine_apart, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ def _of_pilot(
     from grpo_plan.losses import length_bias, split_errors
 
     rollouts = read(request)
-    bias = length_bias(rollouts, kinds, estimator=estimator, level=level)
+    with waiting("weighing the tokens"):
+        bias = length_bias(rollouts, kinds, estimator=estimator, level=level)
     errors = None
     if micro_batch is not None:
         errors = split_errors(

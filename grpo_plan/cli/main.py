@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -11,13 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from grpo_plan import __version__
+from grpo_plan._suggest import did_you_mean
+from grpo_plan.cli.help import Command, Group
+from grpo_plan.cli.terminal import colours
+from grpo_plan.cli.words import other_word, without_arguments
 from grpo_plan.errors import GrpoPlanError, one_line
 
 COMMANDS = tuple(
     "example mixed formats fit plan refill temperature mix allocate emit pilot-size passk remedies advantages "
-    "losses simulate plot diagnose watch".split()
+    "losses simulate plot diagnose watch report".split()
 )
 BAD_DATA = 1
+PROGRAM = "grpo-plan"
+COMPLETE = "_GRPO_PLAN_COMPLETE"  # set by the completion scripts of the shells
 # typer does not export the base of its usage errors; this is it, in every version.
 ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
@@ -29,15 +36,24 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if COMPLETE in os.environ:
+        from grpo_plan.cli.completion import complete
+
+        sys.exit(complete(build_app))
     arguments = sys.argv[1:] or ["--help"]
     try:
-        code = build_app(arguments)(args=arguments, standalone_mode=False)
+        if arguments[0] in ("--show-completion", "--install-completion"):
+            from grpo_plan.cli.completion import set_up
+
+            set_up(arguments)
+            sys.exit(0)
+        code = build_app(arguments)(args=arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except GrpoPlanError as error:
-        _fail(str(error), error.exit_code)
+        _fail(without_arguments(str(error)), error.exit_code)
     except ClickError as error:
         command = arguments[0] if arguments[0] in COMMANDS else ""
-        _fail(f"{error.format_message()} See: grpo-plan {command} --help".replace("  ", " "), error.exit_code)
+        _fail(f"{_usage_message(error)} See: grpo-plan {command} --help".replace("  ", " "), error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read the answer has had enough
         sys.exit(0)
@@ -46,8 +62,34 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _usage_message(error: Any) -> str:
+    """What is wrong with the options; a mistyped name or value is met with the one that may be meant."""
+    message = " ".join(str(error.format_message()).split()).replace("Value error, ", "")
+    option, param = getattr(error, "option_name", None), getattr(error, "param", None)
+    if option is not None and hasattr(error, "possibilities") and error.ctx is not None:
+        known = [name for p in error.ctx.command.params for name in p.opts if name.startswith("--")]
+        return f"No such option: {option}.{_meant_option(option, known)}"
+    choices = getattr(getattr(param, "type_descriptor", None), "choices", None)
+    if choices and (given := re.search(r"'([^']*)' is not one of", message)):
+        message += did_you_mean(given[1], [getattr(c, "value", c) for c in choices])
+    return message
+
+
+def _meant_option(option: str, known: list[str]) -> str:
+    """The option that has this name elsewhere, those that begin with it, or the one it was mistyped for."""
+    meant = other_word(option)
+    for name in (meant, f"{meant}s"):
+        if meant and name in known:
+            return f" Here it is {name}."
+    longer = [name for name in known if name.startswith(f"{option}-")]
+    if len(longer) > 1:
+        return f" Did you mean one of {', '.join(longer)}?"
+    return did_you_mean(option, known)
+
+
 def _fail(message: str, code: int) -> None:
-    sys.stderr.write(f"grpo-plan: {one_line(message)}\n")
+    prefix = "grpo-plan:" if not colours(sys.stderr) else "\x1b[31mgrpo-plan:\x1b[0m"
+    sys.stderr.write(f"{prefix} {one_line(message)}\n")
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     sys.exit(code)
@@ -56,16 +98,19 @@ def _fail(message: str, code: int) -> None:
 def build_app(arguments: list[str]) -> typer.Typer:
     """The application; with a known command in front, only that command is loaded, which halves the start-up time."""
     app = typer.Typer(
-        name="grpo-plan",
+        name=PROGRAM,
+        cls=Group,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "color": colours(sys.stdout)},
     )
     app.callback()(_root)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
         import_module(f"grpo_plan.cli.{name.replace('-', '_')}").register(app)
+    for command in app.registered_commands:
+        command.cls = Command
     return app
 
 
@@ -77,10 +122,21 @@ def _version(value: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    show_completion: Annotated[
+        bool,
+        typer.Option(
+            "--show-completion", help="Print the completion script of your shell, or of the shell named after it."
+        ),
+    ] = False,
+    install_completion: Annotated[
+        bool, typer.Option("--install-completion", help="Install it: commands, options, values and columns.")
     ] = False,
 ) -> None:
     """Plan a GRPO / RLVR run: what fraction of its groups will be dead, and what to change.
 
-    Start with: grpo-plan example pilot.jsonl, then grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500
+    Start with: grpo-plan example pilot.jsonl
+
+    Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500
     """

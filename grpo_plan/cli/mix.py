@@ -20,14 +20,12 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.plan import parse_kappa
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grpo_plan.fitting.intervals import Interval
-    from grpo_plan.planning.dropping import DroppedKind, Dropping
-    from grpo_plan.planning.mix_plan import Mix
 
 Whole = str | None
 Many = list[str] | None
@@ -84,6 +82,7 @@ def mix(
     """
     from grpo_plan.cli.mix_text import print_mix
     from grpo_plan.cli.plot import picture_target
+    from grpo_plan.documents.mix import mix_document
     from grpo_plan.planning.mix import plan_mix
 
     options: dict[str, Any] = {
@@ -99,16 +98,17 @@ def mix(
         "mix", "strata differ by their dead groups, and those are missing. Read a source with all groups."
     )
     pilot = request.read()
-    chosen = plan_mix(pilot, **options)
+    with waiting("comparing mixes, with replicates of the pilot"):
+        chosen = plan_mix(pilot, **options)
     for note in without_effect(pilot.strata, options, correction=correction, edges=edges):
         tell(note)
     if target is not None:
-        from grpo_plan.plots_mix import draw_mix
+        from grpo_plan.plots.mix import draw_mix
 
         draw_mix(chosen, target)
         tell(f"{plot} written.")
     if json or format is OutputFormat.JSON:
-        write_json("mix", _document(chosen))
+        write_json("mix", mix_document(chosen))
     else:
         print_mix(chosen)
 
@@ -222,85 +222,3 @@ def parse_pools(items: Many) -> dict[str, int] | None:
             raise DomainError(f"--pool must be NAME=PROMPTS, e.g. math=7500; got {item!r}.")
         pools[stratum] = parse_whole(value, "--pool")
     return pools
-
-
-def _interval(value: Interval | None, times: float = 1.0) -> dict[str, float] | None:
-    if value is None:
-        return None
-    return {"value": value.value * times, "low": value.low * times, "high": value.high * times}
-
-
-def _document(chosen: Mix) -> dict[str, Any]:
-    from grpo_plan.cli.fit import model_json, pilot_json
-
-    n, kappa = chosen.prompts_per_step, chosen.kappa
-    return {
-        "objective": chosen.objective,
-        "estimator": chosen.estimator,
-        "group_size": chosen.group_size,
-        "prompts_per_step": n,
-        "steps": chosen.steps,
-        "kappa": {"low": kappa.low, "high": kappa.high, "measured": kappa.measured},
-        "best_at_kappa": chosen.best_at_kappa,
-        "method": chosen.method,
-        "strata": [
-            {
-                "stratum": s.law.name,
-                "prompts": s.law.prompts,
-                "mean_pass_rate": s.law.mean_pass_rate,
-                "dead": {"value": s.law.dead, "low": s.law.dead_low, "high": s.law.dead_high},
-                "status": s.law.statuses[0].name,
-                "before": s.before,
-                "after": s.after,
-                "floor": s.floor,
-                "cap": s.cap,
-                "pool": s.pool,
-                "epochs": s.epochs,
-                "progress": s.progress,
-            }
-            for s in chosen.strata
-        ],
-        "kl": chosen.kl,
-        "max_kl": chosen.max_kl if math.isfinite(chosen.max_kl) else None,
-        "binding": list(chosen.binding),
-        "gains": [{"kappa": g.kappa, "gain": _interval(g.gain)} for g in chosen.gains],
-        "sure": chosen.sure,
-        "worst_regret": chosen.worst_regret,
-        "optimism": chosen.optimism,
-        "frontier": [
-            {"max_kl": p.max_kl, "kl": p.kl, "gain": p.gain, "shares": list(p.shares)} for p in chosen.frontier
-        ],
-        "corner": {"stratum": chosen.corner.stratum, "gain": chosen.corner.gain, "kl": chosen.corner.kl},
-        "dead_before": _interval(chosen.dead_before),
-        "dead_after": _interval(chosen.dead_after),
-        "mixed_groups_before": None if n is None else n * (1.0 - chosen.dead_before.value),
-        "mixed_groups_after": None if n is None else n * (1.0 - chosen.dead_after.value),
-        "dropping": _dropping(chosen.dropping),
-        "seed": chosen.seed,
-        "replicates": chosen.replicates,
-        "level": chosen.level,
-        "assumptions": list(chosen.assumptions),
-        "pilot": pilot_json(chosen.fit, chosen.level),
-        "model": model_json(chosen.fit),
-    }
-
-
-def _dropping(effect: Dropping) -> dict[str, Any]:
-    def kind(part: DroppedKind) -> dict[str, Any]:
-        return {
-            "prompts": part.prompts,
-            "mixed": _interval(part.mixed),
-            "mixed_in_visits": _interval(part.mixed_in_visits),
-            "not_dead": _interval(part.mixed, part.prompts),
-        }
-
-    return {
-        "group_size": effect.group_size,
-        "visits": effect.visits,
-        "never": kind(effect.never),
-        "always": kind(effect.always),
-        "rest": effect.rest,
-        "rest_dead": _interval(effect.rest_dead),
-        "naive_dead": effect.naive_dead,
-        "lost": effect.lost,
-    }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 
-from grpo_plan.cli.common import console, percent, print_table, say
+from grpo_plan.cli.common import console, cut, padded, percent, print_table, say, text_width, wrapped
 from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import few, plural, rate, with_interval
-from grpo_plan.errors import one_line
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.planning.dropping import DroppedKind, Dropping
 from grpo_plan.planning.mix_plan import Mix
@@ -25,10 +25,9 @@ def print_mix(chosen: Mix) -> None:
     """Print the verdict, the shares before and after, the frontier, what dropping prompts would do, and the grounds."""
     out = console()
     for i, (label, text) in enumerate(_verdict(chosen)):
-        if i == 0:
-            out.print(f"{label:8}{text}", style="bold", markup=False)
-        else:
-            say(out, text, f"{label:8}")
+        out.print(
+            wrapped(text, text_width(out), f"{label:8}"), style=None if i else "bold", markup=False, soft_wrap=True
+        )
     out.print("\nShare of each stratum in a step", style="bold")
     _print_bars(out, chosen)
     out.print(f"\nStrata ({percent(chosen.level)} intervals)", style="bold")
@@ -48,8 +47,7 @@ def short_name(name: str) -> str:
     >>> short_name("a very long name of a data set")
     'a very long nam...'
     """
-    name = one_line(name)
-    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 3] + "..."
+    return cut(name, NAME_WIDTH)
 
 
 def _verdict(chosen: Mix) -> list[tuple[str, str]]:
@@ -100,13 +98,13 @@ def _shown(value: Interval) -> str:
 
 
 def _print_bars(out: Any, chosen: Mix) -> None:
-    width = max(len(short_name(s.law.name)) for s in chosen.strata)
+    width = max(cell_len(short_name(s.law.name)) for s in chosen.strata)
     top = max(max(s.before, s.after) for s in chosen.strata)
     for s in chosen.strata:
         for label, share, mark in (("before", s.before, "."), ("after", s.after, "#")):
             bar = mark * max(round(BAR * share / top), 1 if share > 0.0 else 0)
             name = short_name(s.law.name) if label == "before" else ""
-            out.print(f"  {name:{width}}  {label:6}  {bar:{BAR}}  {share:6.1%}", markup=False)
+            out.print(f"  {padded(name, width)}  {label:6}  {bar:{BAR}}  {share:6.1%}", markup=False)
 
 
 def _print_strata(out: Any, chosen: Mix) -> None:

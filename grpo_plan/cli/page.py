@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
-from grpo_plan.cli.common import PAGE_WIDTH, console, print_table, say
+from grpo_plan.cli.common import console, print_table, say, text_width, wrapped
 from grpo_plan.errors import one_line
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ Part = Line | Heading | Paragraph | Bullet | Grid | Verbatim
 
 
 def print_page(parts: Sequence[Part], file: Any = None) -> None:
-    """As text of 80 columns; plain where it does not go to a terminal."""
+    """As text; plain where it does not go to a terminal."""
     out = console(file)
     for i, part in enumerate(parts):
         _print(out, part, first=i == 0)
@@ -94,11 +93,8 @@ def _print(out: Console, part: Part, *, first: bool) -> None:
         out.print(f"{'' if first else chr(10)}{one_line(part.text)}", style="bold", soft_wrap=True)
     elif isinstance(part, Line):
         indent = f"{'':{part.indent}}{one_line(part.label):{LABEL}}"
-        text = textwrap.wrap(
-            one_line(part.text), PAGE_WIDTH, initial_indent=indent, subsequent_indent=" " * len(indent),
-            break_on_hyphens=False,
-        )  # fmt: skip
-        out.print("\n".join(text or [indent.rstrip()]), style="bold" if part.strong else None)
+        text = wrapped(one_line(part.text), text_width(out), indent)
+        out.print(text or indent.rstrip(), style="bold" if part.strong else None, soft_wrap=True)
     elif isinstance(part, Paragraph):
         say(out, one_line(part.text), " " * part.indent)
     elif isinstance(part, Bullet):
@@ -113,7 +109,7 @@ def _print_grid(out: Console, grid: Grid) -> None:
     """As a table; columns that do not fit beside the first one follow below, with the first one again."""
     from rich.table import Table
 
-    for columns in _chunks(grid):
+    for columns in _chunks(grid, out.width):
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
         table.add_column("")
         for i in columns:
@@ -124,18 +120,22 @@ def _print_grid(out: Console, grid: Grid) -> None:
         print_table(out, table)
 
 
-def _chunks(grid: Grid) -> list[list[int]]:
+def _chunks(grid: Grid, width: int) -> list[list[int]]:
     """Columns that stand side by side: the first with as many others as a page holds."""
-    widths = [max(len(one_line(row[i])) for row in (grid.columns, *grid.rows)) + GAP for i in range(len(grid.columns))]
-    room = PAGE_WIDTH - GAP - widths[0]  # beside the blank before a table and its first column
+    from rich.cells import cell_len
+
+    widths = [
+        max(cell_len(one_line(row[i])) for row in (grid.columns, *grid.rows)) + GAP for i in range(len(grid.columns))
+    ]
+    room = width - GAP - widths[0]  # beside the blank before a table and its first column
     chunks: list[list[int]] = [[0]]
     used = 0
-    for i, width in enumerate(widths[1:], 1):
-        if used + width - GAP > room and len(chunks[-1]) > 1:
+    for i, wide in enumerate(widths[1:], 1):
+        if used + wide - GAP > room and len(chunks[-1]) > 1:
             chunks.append([0])
             used = 0
         chunks[-1].append(i)
-        used += width
+        used += wide
     return chunks
 
 

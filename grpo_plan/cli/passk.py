@@ -86,7 +86,7 @@ def passk(
             found = compare_pass(*pilots, ks=wanted, level=level, margin=gain)
         _draw(found, output, target)
         if as_json:
-            from grpo_plan.cli.passk_json import comparison_json
+            from grpo_plan.documents.passk import comparison_json
 
             write_json("passk", comparison_json(found))
         else:
@@ -99,7 +99,7 @@ def passk(
             tail = None if missing else pass_tail(fit, ks=curve.ks, level=level)
         _draw(curve, output, target)
         if as_json:
-            from grpo_plan.cli.passk_json import curve_json
+            from grpo_plan.documents.passk import curve_json
 
             write_json("passk", curve_json(curve, tail))
         else:
@@ -110,7 +110,7 @@ def _draw(shown: PassCurve | PassComparison, output: str | None, target: Path | 
     """Draw it, before anything is printed: an answer on stdout is followed by no error."""
     if target is None:
         return
-    from grpo_plan.plots_passk import draw_pass_curve
+    from grpo_plan.plots.passk import draw_pass_curve
 
     draw_pass_curve(shown, target)
     tell(f"{output} written.")

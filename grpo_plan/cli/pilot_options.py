@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grpo_plan.cli.common import OutputFormat, count_option, parse_whole, tell
+from grpo_plan.cli.terminal import moves
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
     from grpo_plan.readers.independence_reader import IndependenceReport
 
 PROGRESS_BYTES = 200 << 20
-
-
 MAX_STEP = 2**53
 ENGINE_OUTPUT = 2  # the file number of the standard error stream
+OPTIONAL = ("[PILOT]", "As for fit; may be left out.")
 NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
 
@@ -217,10 +217,18 @@ def _pilot_options(
     return PilotRequest(sources=pilot or [], options=options, missing=missing)
 
 
-def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Callable[..., None]:
+def pilot_option_names() -> tuple[str, ...]:
+    """Names of the options that say how a pilot is read; its sources are not among them."""
+    return tuple(name for name in inspect.signature(_pilot_options).parameters if name != "pilot")
+
+
+def reads_pilot(
+    command: Callable[..., None], *, required: bool = True, optional: tuple[str, str] = OPTIONAL
+) -> Callable[..., None]:
     """Give a command the options that read a pilot; it receives them as its first argument, a PilotRequest.
 
-    Where no pilot is ``required`` and none was given, the request has no sources.
+    Where no pilot is ``required`` and none was given, the request has no sources; ``optional`` is the name and the help
+    of the argument then.
     """
     shared = inspect.signature(_pilot_options, eval_str=True).parameters
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
@@ -229,7 +237,7 @@ def reads_pilot(command: Callable[..., None], *, required: bool = True) -> Calla
     formatted = len(own) < len(inspect.signature(command).parameters) - 1
     options.append(inspect.Parameter("format", inspect.Parameter.KEYWORD_ONLY, default="text", annotation=InputFormat))
     if not required:
-        where = typer.Argument(metavar="[PILOT]", help="As for fit; may be left out.")
+        where = typer.Argument(metavar=optional[0], help=optional[1])
         argument = argument.replace(default=None, annotation=Annotated[list[str] | None, where])
 
     @wraps(command)
@@ -367,7 +375,7 @@ class Progress:
         self._bar: Any = None
 
     def __enter__(self) -> Callable[[int], None] | None:
-        if (self._total < PROGRESS_BYTES and not self._remote) or not sys.stderr.isatty():
+        if (self._total < PROGRESS_BYTES and not self._remote) or not moves(sys.stderr):
             return None
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TimeElapsedColumn

@@ -22,6 +22,7 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.statuses import say_source, statuses_json
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 ROUGH = 0.3  # width of a prior's own interval from which it is called so
@@ -65,15 +66,16 @@ def pilot_size(
         raise DomainError("pilot-size needs either a first pilot or --beta A,B, e.g. --beta 0.3,0.3.")
     prior = _shapes(beta) if beta is not None else request.fit(request.read())
     statuses = prior.statuses if isinstance(prior, PassRateFit) else ()
-    plan = plan_pilot(
-        prior,
-        target_group_size=group_size,
-        half_width=half_width,
-        level=level,
-        rollouts_per_prompt=None if try_rollouts is None else parse_group_sizes(try_rollouts),
-        max_prompts=optional_whole(max_prompts, "--max-prompts"),
-        max_rollouts=optional_whole(max_rollouts, "--max-rollouts"),
-    )
+    with waiting("trying pilots"):
+        plan = plan_pilot(
+            prior,
+            target_group_size=group_size,
+            half_width=half_width,
+            level=level,
+            rollouts_per_prompt=None if try_rollouts is None else parse_group_sizes(try_rollouts),
+            max_prompts=optional_whole(max_prompts, "--max-prompts"),
+            max_rollouts=optional_whole(max_rollouts, "--max-rollouts"),
+        )
     if json or format is OutputFormat.JSON:
         write_json("pilot-size", _document(plan) | statuses_json(statuses))
     else:

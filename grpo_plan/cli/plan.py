@@ -21,8 +21,10 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.cost_options import CostRequest, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
-from grpo_plan.cli.trainer_options import TrainerRequest, takes_trainer
+from grpo_plan.cli.trainer_options import takes_trainer
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
+from grpo_plan.trainers.choice import TrainerRequest
 
 if TYPE_CHECKING:
     from grpo_plan.planning.kappa import KappaMeasurement
@@ -59,14 +61,15 @@ def plan(
     rare_share: Annotated[float, typer.Option(help="Share of right answers of a rare mode, for rare-mode.")] = 0.1,
     coherence: Annotated[float, typer.Option(help="Mean cosine of the gradients of two prompts.")] = 0.0,
     population: PopulationOption = "sample",
+    details: Annotated[
+        bool, typer.Option("--details", help="Say everything: all assumptions, what other objectives pick and why.")
+    ] = False,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")] = None,
     level: LevelOption = 0.95,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
     """Choose group size and prompts per step under a budget.
-
-    The answer gives the reasons.
 
     Give all but one of budget, --steps, --prompts-per-step and --group-sizes: what is left out is solved for. A budget
     is in rollouts, tokens, GPU-hours or USD. With --trainer only designs that it accepts are planned, and the block to
@@ -75,7 +78,6 @@ def plan(
     Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500 --trainer trl
     """
     from grpo_plan.cli.plan_json import plan_document
-    from grpo_plan.cli.plan_text import print_plan
     from grpo_plan.cli.plot import picture_target
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
@@ -93,32 +95,35 @@ def plan(
     if request.options["stratum"] is not None:
         tell("strata are planned together; one at a time with --where, or a mix of them with grpo-plan mix.")
     fit = request.fit(pilot, population=pool)
-    chosen = plan_group_size(
-        fit,
-        budget=budget,
-        objective=objective,
-        estimator=estimator,
-        kappa=parse_kappa(kappa),
-        max_dead=max_dead,
-        group_sizes=sizes,
-        cost=model,
-        coherence=coherence,
-        level=level,
-        rules=trainer.rules(model.gpus, estimator),
-        hard_below=hard_below,
-        min_coverage=min_coverage,
-        rare_share=rare_share,
-    )
+    with waiting("comparing designs"):
+        chosen = plan_group_size(
+            fit,
+            budget=budget,
+            objective=objective,
+            estimator=estimator,
+            kappa=parse_kappa(kappa),
+            max_dead=max_dead,
+            group_sizes=sizes,
+            cost=model,
+            coherence=coherence,
+            level=level,
+            rules=trainer.rules(model.gpus, estimator),
+            hard_below=hard_below,
+            min_coverage=min_coverage,
+            rare_share=rare_share,
+        )
     block, recipe = trainer.carry_out(chosen)
     if target is not None:
-        from grpo_plan.plots_plan import draw_plan
+        from grpo_plan.plots.plan import draw_plan
 
         draw_plan(chosen, target)
         tell(f"{plot} written.")
     if json or format is OutputFormat.JSON:
         write_json("plan", plan_document(chosen, block, recipe))
     else:
-        print_plan(chosen, block)
+        from grpo_plan.cli.plan_text import print_plan
+
+        print_plan(chosen, block, details=details)
 
 
 def parse_kappa(text: str) -> KappaRange | KappaMeasurement:

@@ -1,15 +1,14 @@
-"""What a plan's estimator does with the rollouts, and what it makes beside rloo, in lines and as JSON."""
+"""What a plan's estimator does with the rollouts, and what it makes beside rloo, in lines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grpo_plan.cli.numbers import chance, few
 from grpo_plan.planning.live import live_shares
 
 if TYPE_CHECKING:
-    from grpo_plan.planning.live import Ranged
-    from grpo_plan.planning.plan import Plan, PlannedDesign
+    from grpo_plan.planning.plan import Plan
 
 DEAD_KINDS = ("all-fail", "all-pass")
 
@@ -58,40 +57,3 @@ def beside_lines(chosen: Plan) -> list[str]:
         f"{chosen.estimator} makes {span} [{limits}] of the progress of {found.reference} at its own pick, "
         f"G = {found.group_size}, at kappa {kappas}. grpo-plan remedies compares all estimators."
     ]
-
-
-def live_json(chosen: Plan, planned: PlannedDesign) -> dict[str, Any] | None:
-    """Share of the rollouts with an advantage, by kind of group, and the advantages of dead groups."""
-    found = chosen.live(planned)
-    if found is None:
-        return None
-    share, parts = found
-    n = planned.design.rollouts_per_step
-    down, up = chosen.pushes(planned.design.group_size)
-    return {
-        "share": _ranged(share),
-        "mixed": _ranged(parts.mixed),
-        "all_fail": _ranged(parts.all_fail),
-        "all_pass": _ranged(parts.all_pass),
-        "rollouts_per_step": None if share.value is None else share.value * n,
-        "all_fail_advantage": down,
-        "all_pass_advantage": up,
-    }
-
-
-def beside_json(chosen: Plan) -> dict[str, Any] | None:
-    """Progress over that of rloo at its own pick; None where both are one plan."""
-    from grpo_plan.remedies.planned import beside
-
-    found = beside(chosen)
-    if found is None:
-        return None
-    return {
-        "reference": found.reference,
-        "group_size": found.group_size,
-        "progress": [{"kappa": at.kappa, **_ranged(at.ratio)} for at in found.progress],
-    }
-
-
-def _ranged(number: Ranged) -> dict[str, float | None]:
-    return {"value": number.value, "low": number.low, "high": number.high}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from grpo_plan.cli.common import console, percent, print_table, say
+from grpo_plan.cli.common import console, per_cent, percent, print_table, say, text_width, wrapped
 from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import (
     HUGE,
@@ -30,34 +30,46 @@ if TYPE_CHECKING:
     from grpo_plan.trainers.base import Block
 
 SHOWN_SIZES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+WIDE = 120  # columns of a page that has room for the parts of the dead fraction
+BOLD_LINES = 2  # the answer in short
+SHOWN_ASSUMPTIONS = 3  # the gravest ones, without --details
 WORTH_A_COLUMN = 1e-4  # chance of an all-dead step
 
 
-def print_plan(chosen: Plan, block: Block | None = None) -> None:
-    """Print the verdict, its reasons, the frontier, what other objectives pick, what all of it rests on, the block."""
+def print_plan(chosen: Plan, block: Block | None = None, *, details: bool = False) -> None:
+    """Print the verdict, its numbers, its reasons, the designs, what it rests on, the block; more with details."""
     out = console()
     for i, (label, text) in enumerate(_verdict(chosen)):
-        if i == 0:
-            out.print(f"{label:8}{text}", style="bold", markup=False)
-        else:
-            say(out, text, f"{label:8}")
+        style = "bold" if i < BOLD_LINES else None
+        out.print(wrapped(text, text_width(out), f"{label:8}"), style=style, markup=False, soft_wrap=True)
     out.print("\nWhy this G", style="bold")
-    first, *others = _reasons(chosen)
-    say(out, first, "  ")
+    first_reason, *others = [*_reasons(chosen), _flat(chosen)]
+    say(out, first_reason, "  ")
     if chosen.objective == "signal" and len(chosen.frontier) > 1:
         _print_sensitivity(out, chosen)
     for line in others:
         say(out, line, "  ")
     out.print("\nDesigns and their cost" if chosen.per_cost else "\nDesigns within the budget", style="bold")
     _print_frontier(out, chosen)
-    out.print("\nWhat other objectives pick", style="bold")
-    for other in chosen.alternatives:
-        _print_alternative(out, other)
+    if details:
+        out.print("\nWhat other objectives pick", style="bold")
+        for other in chosen.alternatives:
+            _print_alternative(out, other)
+    elif chosen.alternatives:
+        say(out, f"Other objectives: {', '.join(map(_picked, chosen.alternatives))}.", "  ")
     out.print("\nWhat this rests on", style="bold")
-    for assumption in chosen.assumptions:
+    shown = chosen.assumptions if details else chosen.assumptions[:SHOWN_ASSUMPTIONS]
+    for assumption in shown:
         say(out, assumption, "  - ")
+    if (hidden := len(chosen.assumptions) - len(shown)) > 0:
+        say(out, f"{plural(hidden, 'assumption')} more, and what other objectives ask for: --details.", "  ")
     if block is not None:
         _print_block(out, block)
+
+
+def _picked(other: Alternative) -> str:
+    size = "no design" if other.planned is None else f"G = {other.planned.dead.group_size}"
+    return f"{other.objective} {size}"
 
 
 def _print_alternative(out: Any, other: Alternative) -> None:
@@ -91,15 +103,10 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
     interval = batch.mixed_groups_mean_interval
     sure = "" if interval is None else f"; mean {few_at_least(interval[0])} to {few(interval[1])} ({percent(level)})"
     step = f"{plural(design.prompts_per_step, 'prompt')} a step ({plural(design.rollouts_per_step, 'rollout')})"
+    answer = f"G = {design.group_size}, {step}{run}"
     lines = [
-        ("Plan", f"G = {design.group_size}, {step}{run}"),
-        ("Budget", f"{chosen.binding_constraint}{_used(chosen)}"),
-        *(("", text) for text in _other_units(best)),
-        *((("Trainer", _trainer(chosen)),) if chosen.trainer else ()),
-        ("Pilot", pilot_line(chosen.fit.pilot)),
-        ("", f"mean pass rate {with_interval(mean_rate.value, mean_rate.low, mean_rate.high)}"),
-        *(("Source", line) for line in source_lines(chosen.fit.pilot)),
-        *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s is not FitStatus.OK),
+        ("Plan", answer),
+        ("", _in_short(chosen)),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),
     ]
@@ -114,10 +121,37 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
             ),
             *(("", text) for text in live_lines(chosen)),
         ]
-    lines.append(("Flat", _flat(chosen)))
-    lines.append(("NSR", _noise_to_signal(best.noise_to_signal)))
+    lines += [
+        ("Budget", f"{chosen.binding_constraint}{_used(chosen)}"),
+        *(("", text) for text in _other_units(best)),
+        *((("Trainer", _trainer(chosen)),) if chosen.trainer else ()),
+        ("Pilot", pilot_line(chosen.fit.pilot)),
+        ("", f"mean pass rate {with_interval(mean_rate.value, mean_rate.low, mean_rate.high)}"),
+        *(("Source", line) for line in source_lines(chosen.fit.pilot)),
+        *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s is not FitStatus.OK),
+        ("Noise", _noise_to_signal(best.noise_to_signal)),
+    ]
     lines += [("Beside", text) for text in beside_lines(chosen)]
     return lines
+
+
+def _in_short(chosen: Plan) -> str:
+    """What the plan brings, and how much it matters, in a sentence."""
+    best = chosen.recommended
+    dead, n = best.dead, best.design.prompts_per_step
+    if dead.value is None or dead.status is FitStatus.BEYOND_REACH:
+        share = f"{per_cent(dead.low)} to {per_cent(dead.high)}", ""
+    else:
+        share = per_cent(dead.value), f" [{per_cent(dead.low, '')}, {per_cent(dead.high, '')}]"
+    if chosen.cost_model.refill:
+        brings = f"{share[0]} of the groups dead{share[1]}; refill draws on until {n:,} a step are mixed"
+    else:
+        brings = f"{few(best.batch.mixed_groups.mean)} of {plural(n, 'group')} a step mixed, {share[0]} dead{share[1]}"
+    if chosen.objective != "signal":
+        return f"{brings}; picked by {chosen.objective}"
+    low, high = chosen.flat_range
+    alike = "" if low == high else f": G = {low} to {high} are about as good"
+    return f"{brings}; kappa {'is measured' if chosen.kappa.measured else 'decides, and is not measured'}{alike}"
 
 
 def _used(chosen: Plan) -> str:
@@ -169,19 +203,20 @@ def _refill(best: PlannedDesign) -> str:
 def _flat(chosen: Plan) -> str:
     low, high = chosen.flat_range
     if low == high:
-        return f"no other G of the table comes within 10 points of G = {low}"
+        return f"No other G of the table comes within 10 points of G = {low}."
     most = chosen.least_regret.worst_regret + (1.0 - FLAT_SHARE)
     sizes = {p.design.group_size: p.worst_regret <= most for p in chosen.frontier}
     worse = [str(size) for size, close in sizes.items() if low < size < high and not close]
     but = f" (but not {', '.join(worse)})" if worse else ""
+    these = f"G = {low} to {high}{but}, the flat range,"
     if chosen.kappa.measured:
-        return f"G = {low} to {high}{but} make within 10 % of the best progress; the upper end is optimistic"
-    return f"G = {low} to {high}{but} have a worst case within 10 points of the best one's; the upper end is optimistic"
+        return f"{these} make within 10 % of the best progress; the upper end is optimistic."
+    return f"{these} have a worst case within 10 points of the best one's; the upper end is optimistic."
 
 
 def _noise_to_signal(found: NoiseToSignal | None) -> str:
     if found is None:
-        return "unknown: whether G matters at this batch needs a probe's file, or --coherence"
+        return "unknown, as nothing measured it: whether G matters at this batch needs a probe's file, or --coherence"
     high = "no limit" if found.high is None else amount(found.high)
     span = amount(found.low) if found.high == found.low else f"{amount(found.low)} to {high}"
     if found.value is not None and found.high != found.low:
@@ -250,12 +285,13 @@ def _print_frontier(out: Any, chosen: Plan) -> None:
     special = {chosen.recommended.design.group_size, *(a.group_size for a in chosen.sensitivity)}
     special |= {a.planned.design.group_size for a in chosen.alternatives if a.planned is not None}
     shown = [p for p in chosen.frontier if p.design.group_size in SHOWN_SIZES or p.design.group_size in special]
-    columns = _columns(chosen, shown)
+    columns = _columns(chosen, shown, wide=out.width >= WIDE)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
-        table.add_column(name, justify="left" if name == "dead" else "right", no_wrap=True)
+        table.add_column(name, justify="left" if name in ("dead", "all-fail", "all-pass") else "right", no_wrap=True)
     for planned in shown:
-        table.add_row(*(cell(planned) for cell in columns.values()))
+        style = "bold" if planned is chosen.recommended else None
+        table.add_row(*(cell(planned) for cell in columns.values()), style=style)
     print_table(out, table)
     hidden = len(chosen.frontier) - len(shown)
     told = {
@@ -280,7 +316,7 @@ def _print_frontier(out: Any, chosen: Plan) -> None:
         say(out, "! BEYOND_REACH: the interval is wider than 0.5; this pilot cannot tell.", "  ")
 
 
-def _columns(chosen: Plan, shown: list[PlannedDesign]) -> dict[str, Callable[[PlannedDesign], str]]:
+def _columns(chosen: Plan, shown: list[PlannedDesign], *, wide: bool) -> dict[str, Callable[[PlannedDesign], str]]:
     """Headings and cells of the table of designs."""
     kappa, first = chosen.kappa, shown[0].design
     alike = len({p.design.prompts_per_step for p in shown}) == 1 and first.steps is not None
@@ -292,6 +328,9 @@ def _columns(chosen: Plan, shown: list[PlannedDesign]) -> dict[str, Callable[[Pl
     elif not alike or len(shown) == 1:
         columns["prompts"] = lambda p: short_count(p.design.prompts_per_step)
     columns["dead"] = lambda p: marked(with_interval(p.dead.value, p.dead.low, p.dead.high), p.dead)
+    if wide:
+        columns["all-fail"] = lambda p: with_interval(p.dead.all_fail, *p.dead.all_fail_interval)
+        columns["all-pass"] = lambda p: with_interval(p.dead.all_pass, *p.dead.all_pass_interval)
     if chosen.cost_model.refill:
         columns["drawn"] = _drawn
     else:

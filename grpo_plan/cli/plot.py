@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.cli.common import LevelOption, PopulationOption, count_option, parse_population, tell
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.errors import DomainError
 
-KINDS = ("both", "dead", "pass-rates")
+KINDS = ("both", "dead", "pass-rates", "observed", "compare")
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -24,22 +25,25 @@ def register(app: typer.Typer) -> None:
 def plot(
     request: PilotRequest,
     output: Annotated[str, typer.Option("--output", "-o", help="Picture to write: .png, .svg or .pdf.")] = "pilot.png",
-    kind: Annotated[str, typer.Option(help="both, dead (dead fraction against G) or pass-rates.")] = "both",
+    kind: Annotated[
+        str,
+        typer.Option(help="dead (against G), pass-rates, both, observed (as counted) or compare (usual estimates)."),
+    ] = "both",
     max_group_size: Annotated[int, count_option("Largest G shown.")] = 64,
     population: PopulationOption = "sample",
     level: LevelOption = 0.95,
 ) -> None:
-    """Draw the dead fraction against the group size.
+    """Draw a pilot: the dead fraction against the group size, and its pass rates.
 
-    Beside it stand the pass rates of the pilot.
+    Plans, mixes, temperatures, remedies, runs and pass@k are drawn by their own commands (--plot or --output).
 
     Example: grpo-plan plot pilot.jsonl -o pilot.png
     """
     from grpo_plan.fitting.fit import fit_pass_rates
-    from grpo_plan.plots import draw_pilot
+    from grpo_plan.plots.pilot import draw_pilot
 
     if kind not in KINDS:
-        raise DomainError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+        raise DomainError(not_one_of("--kind", kind, KINDS))
     request.refuse_missing("plot", "a picture of mixed groups alone misleads. Read a source with all groups.")
     target = picture_target(output, [request])
     pool = parse_population(population)

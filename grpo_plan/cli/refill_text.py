@@ -11,15 +11,16 @@ from rich.table import Table
 from grpo_plan.batches import Refill, RefillAt, RefillStatus, SamplingCost
 from grpo_plan.batches.refilling import batch_multiplier_for
 from grpo_plan.batches.stopping import Bounded
-from grpo_plan.cli.common import PAGE_WIDTH, console, percent, print_table, say
+from grpo_plan.cli.common import console, percent, print_table, say, text_width
 from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import HUGE, chance, few, plural, rate, short_count, with_interval
-from grpo_plan.cli.refill_advice import assumptions, better_option, trainer_settings
+from grpo_plan.documents.refill_advice import assumptions, better_option, trainer_settings
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 
 NEVER, SURELY = 1e-9, 0.999
 UNBOUNDED = "no limit"
+NO_SHARE = 1e-9  # smaller ones are only said to be so
 SCHEMES = {
     "fixed": "fixed G, dead kept",
     "refill": "refill, as above",
@@ -35,7 +36,7 @@ def print_refill(
     out = console()
     for i, (label, text) in enumerate(_verdict(fit, plan, others, level)):
         if i == 0:
-            lines = textwrap.wrap(text, PAGE_WIDTH - 8)
+            lines = textwrap.wrap(text, text_width(out) - 8)
             out.print("\n".join([f"{label:8}{lines[0]}", *(f"{'':8}{line}" for line in lines[1:])]), style="bold")
         else:
             say(out, text, f"{label:8}")
@@ -243,7 +244,7 @@ def _print_costs(out: Any, costs: tuple[SamplingCost, ...], level: float) -> Non
     }
     names = list(columns)
     wide = sum(max(len(name), *map(len, columns[name])) for name in names) + 2 * (len(names) - 1)
-    parts = [names] if wide <= PAGE_WIDTH else [names[:-1], [names[0], names[-1]]]
+    parts = [names] if wide <= out.width else [names[:-1], [names[0], names[-1]]]
     for i, part in enumerate(parts):
         if i:
             out.print()
@@ -290,6 +291,8 @@ def _most(plan: Refill) -> str:
 def _share(value: float) -> str:
     if value >= 0.9995:
         return ">99.9%" if value < 1.0 else "100%"
+    if 0.0 < value < NO_SHARE:
+        return f"<{100.0 * NO_SHARE:.0e}%"
     return f"{value:.1%}" if value >= 0.995 else f"{value:.0%}" if value >= 0.095 else f"{100.0 * value:.2g}%"
 
 

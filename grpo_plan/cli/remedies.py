@@ -78,7 +78,8 @@ def remedies(
     details: Annotated[
         bool,
         typer.Option(
-            "--details", help="Also what each climbs, what dead groups bring of signal and noise, what others found."
+            "--details",
+            help="Say everything: where orders turn, what dead groups do, what each climbs, costs, what others found.",
         ),
     ] = False,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it: .png, .svg or .pdf.")] = None,
@@ -125,7 +126,7 @@ def remedies(
         found = compare_remedies(fit, group_size, **options)
     if target is not None:
         from grpo_plan.cli.common import tell
-        from grpo_plan.plots_remedies import draw_remedies
+        from grpo_plan.plots.remedies import draw_remedies
 
         draw_remedies(found, target, estimator or None)
         tell(f"{plot} written.")
@@ -160,8 +161,8 @@ def parse_hint(odds: float | None, gain: float | None, *, share: float, when: st
 
 def document(found: RemedyComparison) -> dict[str, Any]:
     """The body of the JSON answer."""
-    from grpo_plan.cli.fit import model_json, pilot_json
-    from grpo_plan.cli.numbers import dead_json
+    from grpo_plan.documents.parts import dead_json
+    from grpo_plan.documents.pilots import model_json, pilot_json
 
     kappa = found.kappa
     return {

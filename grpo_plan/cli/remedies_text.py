@@ -20,7 +20,12 @@ LEGEND = (
     "+ more: all limits above 1. - less: all below 1. = about the same: all within 0.9 to 1.1. ~ more at one kappa, "
     "less at another. ? cannot tell."
 )
-DETAILS = "With --details: what each estimator climbs, what dead groups bring of signal and noise, what others found."
+STATED = ("hint", "variants")  # what the user says of the prompts, and what it costs
+SHOWN_ASSUMPTIONS = 2  # the gravest ones, without --details
+DETAILS = (
+    "With --details: which kappa turns each order, which rollouts train, what dead groups bring of signal and noise, "
+    "what each estimator climbs, what sampling costs, remedies elsewhere, what others found, all assumptions."
+)
 
 
 def print_remedies(found: RemedyComparison, *, details: bool = False) -> None:
@@ -38,15 +43,15 @@ def page(found: RemedyComparison, *, details: bool = False) -> Iterator[Part]:
     if not found.decided:
         yield from _stated(found)
         return
-    yield from _progress(found)
-    yield from _dead_groups(found, details=details)
+    yield from _progress(found, details=details)
     if details:
+        yield from _dead_groups(found)
         yield from _objectives(found)
-    yield from _sampling(found)
-    yield from _bullets("Elsewhere", found.elsewhere)
+    yield from _sampling(found, details=details)
     if details:
+        yield from _bullets("Elsewhere", found.elsewhere)
         yield from _bullets("What others found", found.claims)
-    yield from _bullets("What this rests on", found.assumptions)
+    yield from _bullets("What this rests on", found.assumptions if details else found.assumptions[:SHOWN_ASSUMPTIONS])
     if not details:
         yield Paragraph("")
         yield Paragraph(DETAILS, indent=0)
@@ -60,7 +65,7 @@ def _bullets(title: str, lines: Iterable[str]) -> Iterator[Part]:
 
 def _stated(found: RemedyComparison) -> Iterator[Part]:
     """Dead groups under hints and variants that the user states, where nothing else can be said."""
-    stated = [s for s in found.sampling if s.name in ("hint", "variants")]
+    stated = [s for s in found.sampling if s.name in STATED]
     if stated:
         yield Heading("Dead groups, by what you state")
         yield from _dead_table([found.sampling[0], *stated])
@@ -99,7 +104,7 @@ def _compared(found: RemedyComparison) -> list[EstimatorEffect]:
     return [e for e in found.estimators if e.same_plan_as is None and not e.refused]
 
 
-def _progress(found: RemedyComparison) -> Iterator[Part]:
+def _progress(found: RemedyComparison, *, details: bool) -> Iterator[Part]:
     yield Heading(
         f"Progress per rollout beside {found.reference} ({percent(found.level)} intervals, for all ratios at once)"
     )
@@ -112,7 +117,8 @@ def _progress(found: RemedyComparison) -> Iterator[Part]:
     yield Paragraph(LEGEND)
     if not found.kappa.measured and len(kappas) > 2:
         yield Paragraph(f"kappa {found.kappa.middle:.3g} is the middle of the range on a log scale.")
-    yield from _turns((e.name, e.turn, e.effect) for e in _compared(found) if e.name != found.reference)
+    if details:
+        yield from _turns((e.name, e.turn, e.effect) for e in _compared(found) if e.name != found.reference)
     same = [f"{e.name} = {e.same_plan_as}" for e in found.estimators if e.same_plan_as is not None]
     if same:
         yield Paragraph(f"Same advantages up to a factor, so the same progress: {', '.join(same)}.")
@@ -161,13 +167,13 @@ def push(advantage: float | None) -> str:
     return f"{'down' if advantage < 0 else 'up'} by {abs(advantage):.3g}"
 
 
-def _dead_groups(found: RemedyComparison, *, details: bool) -> Iterator[Part]:
+def _dead_groups(found: RemedyComparison) -> Iterator[Part]:
     yield Heading("Rollouts that train, and what dead groups do")
     rows = [
         (e.name, ranged(e.live, 3), push(e.all_fail_advantage), push(e.all_pass_advantage)) for e in _compared(found)
     ]
     yield Grid(("estimator", "share with an advantage", "all-fail groups", "all-pass groups"), rows)
-    for e in _compared(found) if details else ():
+    for e in _compared(found):
         s, v = e.signal_by_kind, e.noise_by_kind
         if s is None or v is None or (e.all_fail_advantage == 0.0 and e.all_pass_advantage == 0.0):
             continue
@@ -184,20 +190,22 @@ def _objectives(found: RemedyComparison) -> Iterator[Part]:
         yield Bullet(f"{e.name}: {e.objective or 'not known in closed form'}.")
 
 
-def _sampling(found: RemedyComparison) -> Iterator[Part]:
+def _sampling(found: RemedyComparison, *, details: bool) -> Iterator[Part]:
     yield Heading("Sampling")
     yield from _dead_table(found.sampling)
-    yield Heading("What it costs", part=True)
-    steps = found.prompts_per_step is not None
-    columns = ("", "rollouts a prompt", "rollouts a mixed group", *(["mixed groups a step"] if steps else []))
-    yield Grid(columns, [_price(s, steps) for s in found.sampling])
+    if details or any(s.name in STATED for s in found.sampling):
+        yield Heading("What it costs", part=True)
+        steps = found.prompts_per_step is not None
+        columns = ("", "rollouts a prompt", "rollouts a mixed group", *(["mixed groups a step"] if steps else []))
+        yield Grid(columns, [_price(s, steps) for s in found.sampling])
     yield Heading(f"Progress per rollout beside now, with {found.reference}", part=True)
     kappas = [f"kappa {k:.3g}" for k in map(float, found.kappa.shown())]
     judged = [s for s in found.sampling if s.progress is not None]
     yield Grid(
         ("", *kappas), [(_signed(s.name, s.effect), *(ranged(at.ratio) for at in s.progress or ())) for s in judged]
     )
-    yield from _turns((s.name, s.turn, s.effect) for s in judged)
+    if details:
+        yield from _turns((s.name, s.turn, s.effect) for s in judged)
     yield from _comments(found.sampling)
 
 

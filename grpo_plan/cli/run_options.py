@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.cli.common import count_option, tell
 from grpo_plan.cli.pilot_options import PilotRequest, Progress, engine_apart
 from grpo_plan.errors import DomainError, MissingExtraError
@@ -168,7 +169,7 @@ def _formats(given: list[str]) -> tuple[str, str | None]:
     if readers and readers[0].lower() not in known:
         raise DomainError(
             f"--format must be an output ({', '.join(OUTPUTS)}) or the name of a reader; got {readers[0]!r}. Readers "
-            f"are {TABLE} and those that grpo-plan formats lists."
+            f"are {TABLE} and those that grpo-plan formats lists.{did_you_mean(readers[0], (*OUTPUTS, *known))}"
         )
     return (outputs[0] if outputs else "text"), (readers[0] if readers else None)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +19,7 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.passk import parse_ks
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import counting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def simulate(
     All runs use the same rollouts a step, the same prompts and the same random numbers, and each the best of several
     learning rates; they are compared with the first. A difference whose interval holds 0 is "cannot tell".
 
-    Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8 --learning-rates 0.3,1,3,10,30
+    Example: grpo-plan simulate pilot.jsonl --estimators rloo,sign --group-sizes 4,8
     """
     from grpo_plan.cli.simulate_text import print_simulations, simulations_document
     from grpo_plan.simulation import SimulatedPolicy, SimulatedTraining, compare_simulations
@@ -138,22 +137,23 @@ def simulate(
     if rates is None and learning_rate is None and not shuffled:
         rates = list(DEFAULT_RATES)
     pilot = request.read()
-    found = compare_simulations(
-        request.fit(pilot),
-        estimators=names,
-        group_sizes=sizes,
-        learning_rates=rates,
-        training=training,
-        model=model,
-        seeds=seeds,
-        seed=seed,
-        measure=measure,
-        level=level,
-        every=every,
-        pass_at=ks,
-        shuffled=shuffled,
-        progress=progress_line(),
-    )
+    with counting("simulating") as progress:
+        found = compare_simulations(
+            request.fit(pilot),
+            estimators=names,
+            group_sizes=sizes,
+            learning_rates=rates,
+            training=training,
+            model=model,
+            seeds=seeds,
+            seed=seed,
+            measure=measure,
+            level=level,
+            every=every,
+            pass_at=ks,
+            shuffled=shuffled,
+            progress=progress,
+        )
     if json or format is OutputFormat.JSON:
         write_json("simulate", simulations_document(found, source))
     else:
@@ -228,16 +228,3 @@ def parse_sampling(text: str, tracked: bool) -> str | Curriculum:
     except ValueError:
         raise DomainError(f"--sampling must be uniform, epochs or LO:HI, e.g. 0.1:0.9; got {text!r}.") from None
     return Curriculum(low=ends[0], high=ends[1], by="tracked" if tracked else "current")
-
-
-def progress_line() -> Callable[[int, int], None] | None:
-    """A line on stderr that grows, where somebody looks on."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        end = "\n" if done >= total else ""
-        sys.stderr.write(f"\rsimulating {100 * done // total:3d} %{end}")
-        sys.stderr.flush()
-
-    return show

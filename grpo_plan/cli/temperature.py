@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,14 +18,11 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
-    from grpo_plan.fitting.intervals import Interval
-    from grpo_plan.fitting.paired import Difference
     from grpo_plan.pilot import Pilot
-    from grpo_plan.planning.dead_counts import DeadCountComparison
-    from grpo_plan.planning.temperature_result import Movement, NeededPilot, TemperatureDifference, TemperaturePlan
 
 Repeated = list[str] | None
 SAME_PROMPTS = "occur in several strata or temperatures"  # as they should here: they are paired
@@ -67,9 +64,10 @@ def temperature(
     The pilot holds rollouts of the same prompts at two or more temperatures, in one table with a temperature column or
     in one file a temperature. Prompts are paired by name.
 
-    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl --group-size 8
+    Example: grpo-plan temperature --pilot 0.7=cool.jsonl --pilot 1.0=warm.jsonl
     """
     from grpo_plan.cli.temperature_text import print_counts, print_temperature
+    from grpo_plan.documents.temperature import counts_document, temperature_document
     from grpo_plan.planning.dead_counts import compare_dead_counts
     from grpo_plan.planning.temperature import plan_temperature
 
@@ -87,11 +85,11 @@ def temperature(
             raise DomainError("--output draws pilots; it has no use for --dead-counts.")
         compared = compare_dead_counts(_counts(dead_counts), baseline=baseline, level=level)
         if as_json:
-            write_json("temperature", _counts_document(compared))
+            write_json("temperature", counts_document(compared))
         else:
             print_counts(compared)
         return
-    requests = {t: replace(request, sources=[path]) for t, path in _by_temperature(files or [], "--pilot", "FILE")}
+    requests = {t: replace(request, sources=[path]) for t, path in by_temperature(files or [], "--pilot", "FILE")}
     target = None
     if output is not None:
         from grpo_plan.cli.plot import picture_target
@@ -100,27 +98,28 @@ def temperature(
     source: Pilot | dict[float, Pilot] = {t: one.read() for t, one in requests.items()}
     if not requests:
         source = request.read(expected=SAME_PROMPTS)
-    plan = plan_temperature(
-        source,
-        group_size=group_size,
-        baseline=baseline,
-        objective=objective,
-        level=level,
-        smallest_difference=smallest_difference,
-        power=power,
-    )
+    with waiting("comparing temperatures"):
+        plan = plan_temperature(
+            source,
+            group_size=group_size,
+            baseline=baseline,
+            objective=objective,
+            level=level,
+            smallest_difference=smallest_difference,
+            power=power,
+        )
     if as_json:
-        write_json("temperature", _document(plan))
+        write_json("temperature", temperature_document(plan))
     else:
         print_temperature(plan)
     if target is not None:
-        from grpo_plan.plots_temperature import draw_temperature
+        from grpo_plan.plots.temperature import draw_temperature
 
         draw_temperature(plan, target)
         tell(f"{output} written.")
 
 
-def _by_temperature(items: list[str], option: str, what: str) -> list[tuple[float, str]]:
+def by_temperature(items: list[str], option: str, what: str) -> list[tuple[float, str]]:
     """``T=...`` items in order; each temperature once."""
     found: dict[float, str] = {}
     for item in items:
@@ -139,113 +138,9 @@ def _by_temperature(items: list[str], option: str, what: str) -> list[tuple[floa
 
 def _counts(items: list[str]) -> dict[float, tuple[int, int]]:
     counts = {}
-    for value, text in _by_temperature(items, "--dead-counts", "DEAD/GROUPS"):
+    for value, text in by_temperature(items, "--dead-counts", "DEAD/GROUPS"):
         dead, slash, groups = text.partition("/")
         if not slash:
             raise DomainError(f"--dead-counts must be T=DEAD/GROUPS, e.g. 0.7=18/60; got {value:g}={text}.")
         counts[value] = parse_whole(dead, "--dead-counts"), parse_whole(groups, "--dead-counts")
     return counts
-
-
-def _interval_json(interval: Interval) -> dict[str, float]:
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
-
-
-def _difference_json(difference: Difference | None) -> dict[str, Any] | None:
-    if difference is None:
-        return None
-    return {
-        "value": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-        "level": difference.level,
-        "prompts": difference.prompts,
-    }
-
-
-def _movement_json(movement: Movement | None) -> dict[str, Any] | None:
-    if movement is None:
-        return None
-    return {name: _interval_json(getattr(movement, name)) for name in type(movement).__slots__}
-
-
-def _needed_json(needed: NeededPilot | None) -> dict[str, Any] | None:
-    if needed is None:
-        return None
-    return {name: getattr(needed, name) for name in type(needed).__slots__}
-
-
-def _row(d: TemperatureDifference) -> dict[str, Any]:
-    return {
-        "temperature": d.temperature,
-        "baseline": d.baseline,
-        "paired": d.paired,
-        "prompts": d.prompts,
-        "only_baseline": d.only_baseline,
-        "only_here": d.only_here,
-        "dead": _difference_json(d.dead),
-        "counted": d.counted,
-        "measured_group_size": d.measured_group_size,
-        "measured_dead": _difference_json(d.measured_dead),
-        "all_pass": _difference_json(d.all_pass),
-        "all_fail": _difference_json(d.all_fail),
-        "pass_rate": _difference_json(d.pass_rate),
-        "reward_variance": _difference_json(d.reward_variance),
-        "movement": _movement_json(d.movement),
-        "unpaired_width": d.unpaired_width,
-        "paired_width": d.paired_width,
-        "needed": _needed_json(d.needed),
-    }
-
-
-def _document(plan: TemperaturePlan) -> dict[str, Any]:
-    from grpo_plan.cli.fit import model_json, pilot_json
-    from grpo_plan.cli.numbers import dead_json
-
-    return {
-        "verdict": plan.verdict.name,
-        "recommended": plan.recommended,
-        "reason": plan.reason,
-        "objective": plan.objective,
-        "group_size": plan.group_size,
-        "baseline": plan.baseline,
-        "level": plan.level,
-        "temperatures": [
-            {
-                "temperature": at.temperature,
-                "dead": dead_json(at.dead),
-                "pass_rate": _interval_json(at.pass_rate),
-                "pooled_rows": at.pooled_rows,
-                "pilot": pilot_json(at.fit, plan.level),
-                "model": model_json(at.fit),
-            }
-            for at in plan.temperatures
-        ],
-        "differences": [_row(d) for d in plan.differences],
-        "notes": list(plan.notes),
-        "assumptions": list(plan.assumptions),
-    }
-
-
-def _counts_document(compared: DeadCountComparison) -> dict[str, Any]:
-    return {
-        "verdict": compared.verdict.name,
-        "recommended": compared.recommended,
-        "baseline": compared.baseline,
-        "level": compared.level,
-        "counts": [
-            {
-                "temperature": count.temperature,
-                "dead": count.dead,
-                "groups": count.groups,
-                "design_effect": count.design_effect,
-                "share": _interval_json(count.share),
-            }
-            for count in compared.counts
-        ],
-        "differences": [
-            {"temperature": t, "baseline": compared.baseline, "dead": _difference_json(d)}
-            for t, d in compared.differences.items()
-        ],
-        "assumptions": list(compared.assumptions),
-    }

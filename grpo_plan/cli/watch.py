@@ -53,7 +53,7 @@ def watch(
     The log is read on as it grows, through renaming, cutting and restarts; it need not be there yet. A finding is told
     when it has held for a while, so that looking often makes no false alarm. Ctrl-C ends with a last verdict.
 
-    Example: grpo-plan watch runs/exp1 --plan plan.json --fail-on critical
+    Example: grpo-plan watch run.jsonl --plan plan.json --fail-on critical
     """
     from grpo_plan.readers.follow import RunFollower
     from grpo_plan.runs.expectation import Expectation
@@ -78,8 +78,11 @@ def watch(
     monitor = Monitor(expectation, settings=request.settings)
     shown: Shown = _shown(json or format == "json")
     session = Session(follower, monitor, shown, kept, saved)
-    with follower:
-        code = session.run(every, None if fail_on is None else fail_on.value, once=once, until_idle=until_idle)
+    try:
+        with follower:
+            code = session.run(every, None if fail_on is None else fail_on.value, once=once, until_idle=until_idle)
+    finally:
+        shown.close()
     if code:
         raise typer.Exit(code)
 
@@ -101,6 +104,9 @@ class Shown(Protocol):
 
     def verdict(self, diagnosis: Diagnosis, age_s: float) -> None:
         """The watch ends."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
 
 
 class Session:

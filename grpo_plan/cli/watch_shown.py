@@ -54,6 +54,9 @@ class JsonLines:
     def _write(self, kind: str, bodies: Sequence[dict[str, Any]]) -> None:
         self.out.write([json_line(event(kind, body)) for body in bodies])
 
+    def close(self) -> None:
+        """Nothing to put back."""
+
 
 class TextLines:
     """One line a change; what happens to the log goes to stderr."""
@@ -80,6 +83,9 @@ class TextLines:
     def verdict(self, diagnosis: Diagnosis, age_s: float) -> None:
         """The last line."""
         self.out.write([f"Verdict: {in_options(one_line(diagnosis.verdict))}\n"])
+
+    def close(self) -> None:
+        """Nothing to put back."""
 
 
 class LivePage:
@@ -119,4 +125,8 @@ class LivePage:
     def verdict(self, diagnosis: Diagnosis, age_s: float) -> None:
         """Draw it for the last time."""
         self.looked(diagnosis, self._alerts, age_s)
+        self.close()
+
+    def close(self) -> None:
+        """The last page stays, and the cursor is there again."""
         self._live.stop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from grpo_plan.cli.common import PAGE_WIDTH
 from grpo_plan.cli.diagnose_reading import in_options
 from grpo_plan.cli.diagnose_strip import legend, strip
+from grpo_plan.cli.terminal import prose_width
 from grpo_plan.errors import one_line
 from grpo_plan.runs.alerts import Alert
 from grpo_plan.runs.diagnosis import Diagnosis
@@ -49,7 +49,7 @@ def view(diagnosis: Diagnosis, alerts: Sequence[Alert], age_s: float, *, unicode
     """The page: verdict, groups, the dead fraction over the steps, alerts, age of the last row."""
     facts = diagnosis.facts
     style = "bold" if diagnosis.worst is None else STYLES[diagnosis.worst.value] or "bold"
-    lines = [(text, style) for text in textwrap.wrap(in_options(one_line(diagnosis.verdict)), PAGE_WIDTH)]
+    lines = [(text, style) for text in textwrap.wrap(in_options(one_line(diagnosis.verdict)), prose_width())]
     steps = facts.run.steps
     if steps.size:
         last = f"{steps.size:,} rows, last step {steps[-1]:,}, new {_age(age_s)} ago"
@@ -63,7 +63,7 @@ def view(diagnosis: Diagnosis, alerts: Sequence[Alert], age_s: float, *, unicode
     if alerts:
         lines += [("", ""), ("Alerts", "bold")]
         for alert in alerts[-LAST_ALERTS:]:
-            found = textwrap.wrap(alert_line(alert), PAGE_WIDTH, subsequent_indent="  ")
+            found = textwrap.wrap(alert_line(alert), prose_width(), subsequent_indent="  ")
             lines += [(text, STYLES[alert.severity.value]) for text in found]
     return lines
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
+from grpo_plan._shown import Shown
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Cost(Shown):
     """What some groups, a step or a run use.
 
     Attributes:

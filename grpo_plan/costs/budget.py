@@ -61,7 +61,8 @@ class Budget:
         if not self.totals:
             raise DomainError(
                 "A plan needs a budget, or the size of a step; got neither. Give a total (--budget-rollouts, "
-                "--budget-tokens, --budget-gpu-hours, --budget-usd), or --rollouts-per-step or --prompts-per-step."
+                "--budget-tokens, --budget-gpu-hours, --budget-usd), or --rollouts-per-step or --prompts-per-step, "
+                "e.g. --budget-rollouts 2e6 --steps 500."
             )
         if self.steps is None:
             raise DomainError(

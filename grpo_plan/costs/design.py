@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import MAX_COUNT, as_one_group_size
 from grpo_plan.costs.amounts import Cost
 from grpo_plan.costs.budget import LABELS, Budget, amount_words, number_words
@@ -51,8 +52,8 @@ class Shortfall:
     needed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolvedDesign:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SolvedDesign(Shown):
     """The largest design of one group size within a budget, or why there is none.
 
     Attributes:

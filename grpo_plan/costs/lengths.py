@@ -8,6 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, require
 from grpo_plan.pilot import Pilot
 
@@ -32,8 +33,8 @@ class LengthStatus(Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLengths:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TokenLengths(Shown):
     """Mean response tokens of right and wrong rollouts, over prompts.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, require
 from grpo_plan.costs.amounts import Cost
 from grpo_plan.costs.bounds import as_amount
@@ -82,7 +83,7 @@ class CostModel:
             object.__setattr__(self, "gpus", as_count(self.gpus, "gpus", maximum=MAX_GPUS))
         trained = self.trained if self.trained is not None else "mixed" if self.refill else "all"
         if trained not in TRAINED:
-            raise DomainError(f"trained must be one of {', '.join(TRAINED)}; got {trained!r}.")
+            raise DomainError(not_one_of("trained", trained, TRAINED))
         if self.refill and trained == "all":
             raise DomainError("refill trains on mixed groups only; got trained='all'. Leave out one of the two.")
         object.__setattr__(self, "trained", trained)
@@ -213,7 +214,7 @@ class CostModel:
         if unit not in known:
             if unit in ("rollouts", "rollout_equivalents", "groups", "trained_groups"):
                 return None
-            raise DomainError(f"unit must be one of rollouts, {', '.join(known)}; got {unit!r}.")
+            raise DomainError(not_one_of("unit", unit, ("rollouts", *known)))
         label, names = known[unit]
         if not names:
             return None
@@ -278,7 +279,7 @@ def _missing(model: CostModel, unknown: tuple[str, ...]) -> dict[str, str]:
 def _mixed(content: GroupContent, at: str) -> float:
     """Mixed share at the value, the low or the high limit of the dead fraction."""
     if at not in ENDS:
-        raise DomainError(f"at must be one of {', '.join(ENDS)}; got {at!r}.")
+        raise DomainError(not_one_of("at", at, ENDS))
     share = {"value": content.mixed_fraction, "low": content.mixed_high, "high": content.mixed_low}[at]
     if share is None:
         raise DomainError(f"at={at!r} needs the limits of the dead fraction. Use GroupContent.of(fit, group_size).")

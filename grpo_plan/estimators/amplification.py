@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.estimators.arithmetic import divided, row_std
 from grpo_plan.estimators.computing import advantages
 from grpo_plan.estimators.conventions import Scaling
@@ -25,8 +26,8 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of double precision, relative
 SINGLE_ROUNDING = 16 * float(np.finfo(np.float32).eps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Amplification:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Amplification(Shown):
     """What division by the group's standard deviation does to small gaps.
 
     Attributes:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from grpo_plan._binomial import binomial_window
+from grpo_plan._suggest import did_you_mean
 from grpo_plan._validate import (
     MAX_SUMMED_GROUP_SIZE,
     as_count,
@@ -98,7 +99,9 @@ class Estimator:
         unknown = sorted(set(values) - settings - ({"mean_pass_rate"} if self.batch else set()))
         if unknown:
             known = ", ".join(sorted(settings)) or "none"
-            raise DomainError(f"{self.name} has no setting {unknown[0]!r}; its settings: {known}.")
+            raise DomainError(
+                f"{self.name} has no setting {unknown[0]!r}; its settings: {known}.{did_you_mean(unknown[0], settings)}"
+            )
         checked = {name: _as_setting(value, self, name) for name, value in values.items()}
         changed = tuple(name for name in self.parameters if name in settings & {*values, *self.changed})
         return replace(self, parameters=MappingProxyType({**self.parameters, **checked}), changed=changed)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import DomainError
 
 EpsPlace = Literal["std", "variance", "floor_std", "floor_variance", "none"]
@@ -27,7 +28,7 @@ Failed = Literal["left_out", "as_zero", "spreads", "refused"]
 
 def _one_of(name: str, value: object, kind: object) -> None:
     if value not in get_args(kind):
-        raise DomainError(f"{name} must be one of {', '.join(get_args(kind))}; got {value!r}.")
+        raise DomainError(not_one_of(name, value, get_args(kind)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

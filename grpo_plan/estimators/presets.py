@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.preset import Option, Preset, release
 from grpo_plan.estimators.presets_others import OTHERS
@@ -47,7 +48,7 @@ def find_preset(trainer: str, version: str | None = None, **options: Option | No
     """
     name = trainer.lower() if isinstance(trainer, str) else trainer
     if name not in preset_trainers():
-        raise DomainError(f"trainer must be one of {', '.join(preset_trainers())}; got {str(trainer)[:40]!r}.")
+        raise DomainError(not_one_of("trainer", trainer, preset_trainers()))
     if name in FAMILY:
         if version is not None:
             raise DomainError(

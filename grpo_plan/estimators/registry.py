@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+from grpo_plan._suggest import did_you_mean, not_one_of
 from grpo_plan._validate import plain_number
 from grpo_plan.errors import DomainError
 from grpo_plan.estimators.base import Estimator
@@ -228,8 +229,7 @@ def parse_estimator(text: str) -> Estimator:
     try:
         found = ESTIMATORS[name]
     except (KeyError, TypeError):
-        known = ", ".join(ESTIMATORS)
-        raise DomainError(f"estimator must be one of {known}; got {name!r}.") from None
+        raise DomainError(not_one_of("estimator", name, ESTIMATORS)) from None
     return found.with_parameters(**_settings_of(found, settings)) if colon else found
 
 
@@ -256,6 +256,7 @@ def _settings_of(found: Estimator, text: str) -> dict[str, float]:
         if key not in known:
             raise DomainError(
                 f"{found.name}: {key!r} is none of its settings ({', '.join(known)}). Write it as {example}."
+                f"{did_you_mean(key, known)}"
             )
         if key in values:
             raise DomainError(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.estimators.conventions import Convention
 from grpo_plan.estimators.rewards import ALL_FAIL, ALL_PASS, DEAD, KINDS, MIXED, UNSCORED, Flags, Floats, spreads
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SMALLEST_ADVANTAGE = 1e-8  # what is smaller counts as zero
 KIND_WORDS = {
@@ -31,7 +29,7 @@ FAILED_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Advantages:
+class Advantages(Shown):
     """Advantages of a batch of groups; `numpy.asarray` gives its values.
 
     Attributes:
@@ -125,27 +123,6 @@ class Advantages:
         """What became of failed rollouts, in words."""
         n = int(self.failed.sum())
         return f"{n} failed: {FAILED_WORDS[self.convention.failed]}" if n else "there are none"
-
-    def to_frame(self) -> pl.DataFrame:
-        """One row a rollout: group, rollout, kind, reward (null: failed scoring), advantage (null: NaN).
-
-        >>> from grpo_plan.estimators import advantages
-        >>> advantages([[1, None], [0, 1]], "dr_grpo").to_frame().rows()[1]
-        (0, 1, 'unscored', None, 0.0)
-        """
-        import polars as pl
-
-        group, rollout = np.nonzero(self.present)
-        frame = pl.DataFrame(
-            {
-                "group": group,
-                "rollout": rollout,
-                "kind": self.kinds[group].tolist(),
-                "reward": self.rewards[group, rollout],
-                "advantage": self.values[group, rollout],
-            }
-        )
-        return frame.with_columns(pl.col("reward", "advantage").fill_nan(None))
 
 
 def _range_words(values: Floats) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
+from grpo_plan._shown import Shown
 from grpo_plan.fitting.functionals import Functional
 from grpo_plan.fitting.status import FitStatus
 
@@ -58,8 +59,8 @@ def _shown(value: float | None, limits: Limits, level: float) -> str:
     return f"{known} [{limits[0]:.4g}, {limits[1]:.4g}] ({100 * level:.6g} %)"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeadFraction:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DeadFraction(Shown):
     """Expected share of dead groups at one group size, and its two parts.
 
     Limits are computed when first read, from all F that the pilot leaves possible.
@@ -151,8 +152,8 @@ class DeadFraction:
         return self._source.status_at(self.group_size, self.value, self.interval)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Estimate(Shown):
     """A mean over F with its limits.
 
     Attributes:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import fit_beta_binomial
@@ -78,7 +79,7 @@ def fit_pass_rates(
     """
     require(pilot, Pilot, "pilot", "Read one with read_pilot(...) or Pilot.from_counts(...).")
     if family not in FAMILIES:
-        raise DomainError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}.")
+        raise DomainError(not_one_of("family", family, FAMILIES))
     size = _population(population, pilot.prompts)
     if len(pilot.temperatures) > 1:
         shown = ", ".join(f"{t:g}" for t in pilot.temperatures)

@@ -38,6 +38,11 @@ def laws_of_one(fit: PassRateFit, sizes: Iterable[int]) -> dict[int, Floats]:
     True
     """
     wanted = sorted(set(sizes), reverse=True)
+    laws = fit.remembered(("laws of one", *wanted), lambda: _laws_of_one(fit, wanted))
+    return {size: law.copy() for size, law in laws.items()}
+
+
+def _laws_of_one(fit: PassRateFit, wanted: list[int]) -> dict[int, Floats]:
     if not wanted:
         return {}
     if fit.family != "auto":

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, as_one_group_size
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.betabinomial import BetaBinomialFit
@@ -17,6 +18,7 @@ from grpo_plan.fitting.estimates import DeadFraction, Estimate, Limits
 from grpo_plan.fitting.functionals import GROUP_FAMILIES, Functional, custom, jensen_gap, stopping_cost
 from grpo_plan.fitting.identified import range_at
 from grpo_plan.fitting.intervals import Interval, mean_interval
+from grpo_plan.fitting.memory import Remembering
 from grpo_plan.fitting.mixing import arcsine_grid
 from grpo_plan.fitting.points import PointEstimator
 from grpo_plan.fitting.status import FitStatus
@@ -35,8 +37,8 @@ MISFIT = 0.5  # share of the nonparametric answer above which no smooth interval
 AGREEING = (FitStatus.NO_SUCCESS, FitStatus.NO_FAILURE, FitStatus.ALL_DEAD)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PassRateFit:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PassRateFit(Remembering, Shown):
     """What a pilot says of its pass rates.
 
     Attributes:
@@ -143,8 +145,10 @@ class PassRateFit:
         (0.8, 0.711, 0.87, 0.125)
         """
         g, level = as_one_group_size(group_size), as_level(level)
-        h = self._histogram
-        parts = self._points.parts(g)
+        return self.remembered(("dead", g, level, simultaneous), lambda: self._dead(g, level, simultaneous))
+
+    def _dead(self, g: int, level: float, simultaneous: bool) -> DeadFraction:
+        h, parts = self._histogram, self._points.parts(g)
         return DeadFraction(
             group_size=g,
             value=1.0 if g == 1 else parts.dead,
@@ -165,8 +169,7 @@ class PassRateFit:
         Raises:
             PilotError: The pilot does not determine it (one rollout per prompt).
         """
-        g = as_one_group_size(group_size)
-        return self.group_pmfs([g])[g]
+        return next(iter(self.group_pmfs([group_size]).values()))
 
     def group_pmfs(self, group_sizes: Iterable[int]) -> dict[int, Floats]:
         """`group_pmf` at many group sizes, for little more than the cost of the largest."""
@@ -174,7 +177,8 @@ class PassRateFit:
         for g in sizes:
             if self._points.parts(g).dead is None:
                 raise PilotError(f"The pilot does not determine groups of {g}. {self.status.sentence}")
-        return self._points.group_pmfs(sizes)
+        laws = self.remembered(("laws", *sorted(set(sizes))), lambda: self._points.group_pmfs(sizes))
+        return {g: law.copy() for g, law in laws.items()}
 
     def pass_at(self, group_size: int, level: float = 0.95) -> Estimate:
         """Share of groups of G with at least one pass (theory.md, eq. 3)."""
@@ -198,14 +202,13 @@ class PassRateFit:
         pairs = self.dead(2, level)
         value = None if pairs.value is None else (1.0 - pairs.value) / 2.0
         functional = custom(lambda p: p * (1.0 - p), "E[p(1-p)]", "mixed")
-        most = MOST_VARIANCE
         return Estimate(
             name=functional.name,
-            value=None if value is None else min(value, most),
+            value=None if value is None else min(value, MOST_VARIANCE),
             level=pairs.level,
             _functional=functional,
             _source=self,
-            _known=(min((1.0 - pairs.high) / 2.0, most), min((1.0 - pairs.low) / 2.0, most)),
+            _known=(min((1.0 - pairs.high) / 2.0, MOST_VARIANCE), min((1.0 - pairs.low) / 2.0, MOST_VARIANCE)),
         )
 
     def stopping_cost(self, max_group_size: int, level: float = 0.95) -> Estimate:

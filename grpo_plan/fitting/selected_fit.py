@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.average import AveragedFit
 from grpo_plan.fitting.estimates import Estimate, Limits
@@ -158,7 +159,8 @@ def fit_selected(pilot: Pilot, removed: str, family: str, population: str | int)
         PilotError: Prompts of that kind are there, or prompts have no common n.
     """
     if removed not in REMOVED:
-        raise DomainError(f"removed must be {', '.join(REMOVED[:-1])} or {REMOVED[-1]}; got {removed!r}.")
+        hint = did_you_mean(removed, REMOVED)
+        raise DomainError(f"removed must be {', '.join(REMOVED[:-1])} or {REMOVED[-1]}; got {removed!r}.{hint}")
     if family not in FAMILIES:
         raise DomainError(
             f"family must be {', '.join(FAMILIES[:-1])} or {FAMILIES[-1]} where prompts were removed by their count; "

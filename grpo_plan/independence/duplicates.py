@@ -9,13 +9,14 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.errors import DomainError
 
 DIGEST_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DuplicateCheck:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DuplicateCheck(Shown):
     """How many rollouts repeat the text of another one of their prompt.
 
     Attributes:

@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_float_array, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.independence.inference import (
@@ -26,8 +27,8 @@ from grpo_plan.independence.verdict import MIN_MIXED_PROMPTS, IndependenceVerdic
 SORTED_CHANCE = 1e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SequenceCheck:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SequenceCheck(Shown):
     """What the order of rollouts says about Assumption A. A number is None where the pilot does not determine it.
 
     Attributes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_float_array, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.independence.inference import (
@@ -25,8 +26,8 @@ MAX_SESSIONS = 1000
 RANK_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class IndependenceCheck:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class IndependenceCheck(Shown):
     """What the sessions of a pilot say about Assumption A. A number is None where the pilot does not determine it.
 
     Attributes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from grpo_plan._shown import Shown
+
 
 class Per(StrEnum):
     """What the loss of a token is divided by first."""
@@ -38,8 +40,8 @@ class Reduction(StrEnum):
     BY_TOKENS = "sum over micro-batches weighted by their share of all tokens"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Aggregation(Shown):
     """An aggregation of token losses, as one trainer has it.
 
     Attributes:

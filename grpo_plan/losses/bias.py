@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.estimators import Estimator, get_estimator
@@ -22,8 +23,8 @@ TINY = 1e-12
 TOP = 0.9  # quantile above which a response is among the longest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightShares:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WeightShares(Shown):
     """Shares of the weight of one aggregation.
 
     Attributes:
@@ -59,8 +60,8 @@ class WeightShares:
     pull: Limits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LengthBias:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LengthBias(Shown):
     """Where the weight of a loss lies, per aggregation.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from grpo_plan._suggest import did_you_mean, not_one_of
 from grpo_plan.errors import DomainError
 from grpo_plan.losses.aggregations import Aggregation
 from grpo_plan.losses.registry import AGGREGATIONS
@@ -31,7 +32,7 @@ def get_aggregation(name: str | Aggregation, trainer: str | None = None) -> Aggr
     word = name.strip().lower() if isinstance(name, str) else ""
     trainers = list(dict.fromkeys(a.trainer for a in known.values()))
     if trainer is not None and trainer not in trainers:
-        raise DomainError(f"trainer must be one of {', '.join(trainers)}; got {trainer!r}.")
+        raise DomainError(not_one_of("trainer", trainer, trainers))
     if word in known and (trainer is None or known[word].trainer == trainer):
         return known[word]
     own = [a for a in known.values() if trainer is None or a.trainer == trainer]
@@ -41,7 +42,10 @@ def get_aggregation(name: str | Aggregation, trainer: str | None = None) -> Aggr
     if found is None:
         if trainer is not None:
             options = ", ".join(a.option for a in own)
-            raise DomainError(f"aggregation must be one of {trainer}: {options}; got {str(name)[:60]!r}.")
+            raise DomainError(
+                f"aggregation must be one of {trainer}: {options}; got {str(name)[:60]!r}."
+                f"{did_you_mean(word, [a.option for a in own])}"
+            )
         raise DomainError(
             f"aggregation must be a name of docs/losses.md, e.g. {_nearest(word, own)}; got {str(name)[:60]!r}. "
             "Python: grpo_plan.aggregations() lists them."

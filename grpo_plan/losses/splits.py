@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError
 from grpo_plan.losses.aggregations import Aggregation, Reduction
@@ -91,7 +92,7 @@ class BatchSplit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class SplitWeights:
+class SplitWeights(Shown):
     """What each token of a split batch weighs, against the whole batch.
 
     Attributes:

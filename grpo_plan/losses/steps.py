@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, require
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.losses.aggregations import Aggregation, Per
@@ -20,8 +21,8 @@ RANGE = (0.05, 0.95)
 MOST_RESPONSES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitError:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SplitError(Shown):
     """What a split does to one aggregation, over drawn steps.
 
     Attributes:
@@ -45,8 +46,8 @@ class SplitError:
     total_high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitErrors:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SplitErrors(Shown):
     """The same for several aggregations.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_positive
 from grpo_plan.errors import DomainError
 from grpo_plan.losses.aggregations import Aggregation, Over, Per
@@ -16,7 +17,7 @@ from grpo_plan.losses.names import get_aggregation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class TokenWeights:
+class TokenWeights(Shown):
     """Weights of the tokens of N responses in the loss ``sum_i w_i sum_t m_it loss_it``.
 
     Attributes:

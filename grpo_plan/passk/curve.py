@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, as_one_group_size
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.estimates import Estimate, Limits
@@ -56,8 +57,8 @@ class PassPoint:
         return self._estimate.identified
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PassCurve:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PassCurve(Shown):
     """pass@k against k.
 
     Attributes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from grpo_plan._shown import Shown
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.fitting.paired import Difference
 from grpo_plan.fitting.status import FitStatus
@@ -128,8 +129,8 @@ class Turnover:
     pass_before_zero_after: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PassComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PassComparison(Shown):
     """Two policies by pass@k.
 
     Attributes:

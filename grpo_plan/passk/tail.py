@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, as_one_group_size, require
 from grpo_plan.fitting.average import fit_average
 from grpo_plan.fitting.functionals import Functional, custom
@@ -76,8 +77,8 @@ class LocalExponent:
     counted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PassTail:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PassTail(Shown):
     """The tail of 1 - pass@k.
 
     Attributes:

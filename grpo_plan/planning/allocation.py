@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, as_probability
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting.result import PassRateFit
@@ -32,8 +34,8 @@ SILENCE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Allocation:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Allocation(Shown):
     """Rollouts of each prompt.
 
     Attributes:
@@ -108,7 +110,7 @@ def allocate_rollouts(
     ([5.094, 10.392, 8.514], [5, 10, 9])
     """
     if estimator not in ESTIMATORS:
-        raise DomainError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}.")
+        raise DomainError(not_one_of("estimator", estimator, ESTIMATORS))
     total = as_count(total_rollouts, "total_rollouts")
     least = as_count(low, "low", minimum=0 if estimator == "knapsack" else LEAST_ROLLOUTS, maximum=MAX_ROLLOUTS)
     if least == 1:

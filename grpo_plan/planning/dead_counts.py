@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import MAX_COUNT, as_float_array, as_level
 from grpo_plan.errors import DomainError, PilotError
 from grpo_plan.fitting.intervals import Interval, wilson_interval
@@ -46,8 +47,8 @@ class DeadCount:
     share: Interval
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DeadCountComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DeadCountComparison(Shown):
     """Temperatures compared by their counts of dead groups.
 
     Attributes:

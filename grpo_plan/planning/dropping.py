@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan.fitting.functionals import dead as dead_functional
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.fitting.result import PassRateFit
@@ -33,8 +34,8 @@ class DroppedKind:
     mixed_in_visits: Interval | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropping:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Dropping(Shown):
     """What dropping every prompt whose pilot rollouts all agree would do, at the pilot's policy.
 
     Attributes:

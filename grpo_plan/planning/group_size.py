@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_level, require
 from grpo_plan.costs import Budget, CostModel, binding_constraint
 from grpo_plan.errors import DomainError, InfeasiblePlanError
@@ -109,7 +110,7 @@ def plan_group_size(
             f"rules must be a trainer's rules; got {type(rules).__name__}. Use rules_for(trainer, hardware)."
         )
     if objective not in OBJECTIVES:
-        raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
+        raise DomainError(not_one_of("objective", objective, OBJECTIVES))
     limits = Limitings(max_dead=max_dead, hard_below=hard_below, min_coverage=min_coverage, rare_share=rare_share)
     measurement = kappa if isinstance(kappa, KappaMeasurement) else None
     kappas, rho, share = planned_kappa(kappa, fit), as_coherence(coherence), as_level(level)
@@ -119,7 +120,7 @@ def plan_group_size(
     candidates = feasible.candidates
     sizes = [c.design.group_size for c in candidates]
     moments = group_moments(fit, sizes, advantage)
-    noisier = [1.0] * len(sizes) if measurement is None else _noise_over_probed(fit, sizes, advantage, kappas.middle)
+    noisier = [1.0] * len(sizes) if measurement is None else noise_over_probed(fit, sizes, advantage, kappas.middle)
     groups = np.array([comparable_groups(c, budget, cost) for c in candidates])
     table = progress(moments, groups, kappas.grid(), rho)
     if not table.any():
@@ -209,7 +210,7 @@ def _refuse_hopeless(fit: PassRateFit) -> None:
             )
 
 
-def _noise_over_probed(fit: PassRateFit, sizes: list[int], advantage: Estimator, kappa: float) -> list[float]:
+def noise_over_probed(fit: PassRateFit, sizes: list[int], advantage: Estimator, kappa: float) -> list[float]:
     """Noise to signal of an estimator over that of RLOO, whose gradients a probe measures (theory.md, eq. 25)."""
     probed = get_estimator("rloo")
     ratios = []

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from grpo_plan._files import write_whole
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
 from grpo_plan.planning.gradients import MeanGradientSquare
 from grpo_plan.planning.kappa_lines import PassMoments, refuse_scale
@@ -55,7 +56,7 @@ def body_of(m: Any) -> dict[str, Any]:
 
 def write(path: str | PathLike[str], body: dict[str, Any]) -> None:
     """Write an object; finite numbers only."""
-    Path(path).write_text(json.dumps(body, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_whole(Path(path), json.dumps(body, indent=1, allow_nan=False) + "\n")
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:

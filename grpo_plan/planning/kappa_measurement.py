@@ -10,6 +10,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_positive, require
 from grpo_plan.errors import PilotError
 from grpo_plan.fitting.result import PassRateFit
@@ -77,8 +78,8 @@ class Measured:
         return f"{value} [{self.low:.3g}, {'no limit' if self.high is None else f'{self.high:.3g}'}]"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class KappaMeasurement:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class KappaMeasurement(Shown):
     """What the squared norms of single-group gradients say of kappa and of the best group size.
 
     Attributes:

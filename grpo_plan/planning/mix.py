@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, as_level, require
 from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.estimators import ESTIMATORS, get_estimator
@@ -97,7 +98,7 @@ def plan_mix(
     """
     require(pilot, Pilot, "pilot", "Read one with read_pilot(..., stratum=...) or Pilot.from_counts(..., stratum=...).")
     if objective not in OBJECTIVES:
-        raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
+        raise DomainError(not_one_of("objective", objective, OBJECTIVES))
     g, level = as_count(group_size, "group_size", minimum=2, maximum=MAX_GROUP_SIZE), as_level(level)
     advantage = get_estimator(estimator)
     if not advantage.centred:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan._validate import as_count, as_positive, as_probability
 from grpo_plan.errors import DomainError, InfeasiblePlanError
 from grpo_plan.planning.mix_solver import BOX_SLACK, MixBounds, divergence, nearest_mix
@@ -124,7 +125,10 @@ def _by_name(values: Shares, names: tuple[str, ...], what: str, default: float) 
         return np.full(len(names), float(as_probability(values, what)))
     unknown = [name for name in values if name not in names]
     if unknown:
-        raise DomainError(f"{what} names no stratum {unknown[0]!r}; the strata are {', '.join(names)}.")
+        raise DomainError(
+            f"{what} names no stratum {unknown[0]!r}; the strata are {', '.join(names)}."
+            f"{did_you_mean(unknown[0], names)}"
+        )
     return np.array([float(as_probability(values.get(name, default), f"{what} of {name}")) for name in names])
 
 
@@ -159,8 +163,9 @@ def _pools(
     missing = [name for name in names if name not in pools]
     unknown = [name for name in pools if name not in names]
     if missing or unknown:
-        wrong = f"lack {missing[0]!r}" if missing else f"name no stratum {unknown[0]!r}"
-        raise DomainError(f"pools must give the prompts of each of {', '.join(names)}; they {wrong}.")
+        wrong = f"name no stratum {unknown[0]!r}" if unknown else f"lack {missing[0]!r}"
+        hint = did_you_mean(unknown[0], missing or names) if unknown else ""
+        raise DomainError(f"pools must give the prompts of each of {', '.join(names)}; they {wrong}.{hint}")
     return np.array([float(as_count(pools[name], f"pool of {name}")) for name in names])
 
 

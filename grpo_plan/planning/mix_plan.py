@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from grpo_plan._shown import Shown
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.planning.dropping import Dropping
@@ -70,8 +71,8 @@ class MixCorner:
     kl: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Mix:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Mix(Shown):
     """A mix of strata, what it gains, and what the choice rests on.
 
     Attributes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_level, as_one_group_size, as_positive
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting.functionals import dead
@@ -25,8 +26,8 @@ GOOD_ENOUGH = 0.05  # half-width at which advice stops asking for more rollouts
 MOST_ROLLOUTS = 4_096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PilotSize:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PilotSize(Shown):
     """One pilot design.
 
     Attributes:
@@ -47,8 +48,8 @@ class PilotSize:
     high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PilotPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PilotPlan(Shown):
     """Pilot designs for one target, and the cheapest of them.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from grpo_plan._shown import Shown
 from grpo_plan.batches import EffectiveBatch
 from grpo_plan.costs import Cost, CostModel, Design
 from grpo_plan.estimators import Estimator, parse_estimator
@@ -31,8 +32,8 @@ class NoiseToSignal:
     high: float | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PlannedDesign:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PlannedDesign(Shown):
     """One design of the frontier and what is expected of it.
 
     Attributes:
@@ -113,8 +114,8 @@ class Alternative:
     would_change: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Plan(Shown):
     """A recommended design, the frontier it was chosen from, and what the choice rests on.
 
     Attributes:

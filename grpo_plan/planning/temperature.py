@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_level, as_one_group_size, as_positive
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.fit import fit_pass_rates, refuse_filtered
@@ -73,7 +74,7 @@ def plan_temperature(
     if g < 2:
         raise DomainError("group_size must be at least 2; got 1. One rollout is always a dead group.")
     if objective not in OBJECTIVES:
-        raise DomainError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}.")
+        raise DomainError(not_one_of("objective", objective, OBJECTIVES))
     temperatures = [part.temperature for part in parts]
     start = _as_baseline(baseline, temperatures)
     every = as_level(level)

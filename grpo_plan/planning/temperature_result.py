@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from grpo_plan._shown import Shown
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.intervals import Interval
 from grpo_plan.fitting.paired import Difference
@@ -129,8 +130,8 @@ class TemperatureDifference:
     needed: NeededPilot | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TemperaturePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TemperaturePlan(Shown):
     """A temperature, or the statement that the pilot cannot tell, and what it rests on.
 
     Attributes:

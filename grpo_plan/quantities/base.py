@@ -8,6 +8,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
+
 Floats = NDArray[np.float64]
 
 
@@ -92,7 +94,7 @@ DEFINITIONS: dict[str, Definition] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Quantity:
+class Quantity(Shown):
     """Values of a quantity, step by step, and what they mean.
 
     Attributes:
@@ -144,8 +146,8 @@ class Quantity:
         return float(known.mean()) if known.size else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Absent:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Absent(Shown):
     """A quantity that a run does not tell; false in a condition.
 
     Attributes:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import DomainError
 from grpo_plan.quantities.base import DEFINITIONS, Absent, Cause, Quantity, Scope, Stage
 from grpo_plan.quantities.dead import (
@@ -51,7 +52,7 @@ def quantity_of(name: str, view: RunView) -> Quantity | Absent:
         DomainError: There is no such quantity.
     """
     if name not in DEFINITIONS:
-        raise DomainError(f"quantity must be one of {', '.join(DEFINITIONS)}; got {name!r}.")
+        raise DomainError(not_one_of("quantity", name, DEFINITIONS))
     found = _by_rule(name, view)
     if found is not None:
         return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.counting import ReadOptions
@@ -131,7 +132,7 @@ def _as_weights(weights: object) -> dict[str, float]:
 
 def _as_split(split: object) -> str:
     if split not in SPLITS:
-        raise DomainError(f"split must be one of {', '.join(SPLITS)}; got {split!r}.")
+        raise DomainError(not_one_of("split", split, SPLITS))
     return str(split)
 
 

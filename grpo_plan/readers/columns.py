@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.rates import decimal_of
 from grpo_plan.readers.values import is_missing, list_of, number_of, one_line, reward_of, shown
 
 PROMPT_NAMES = (
-    "prompt_id problem_id question_id task_id example_id group_id doc_id prompt_hash prompt question problem query "
+    "prompt_id problem_id question_id qid task_id example_id group_id doc_id prompt_hash prompt question problem query "
     "instruction input"
 ).split()
 ROW_OR_PROMPT_NAMES = "uid id idx index".split()  # these may number the rows; taken only if nothing else names a prompt
@@ -22,8 +23,8 @@ N_NAMES = (
     "num_total samples"
 ).split()
 K_NAMES = (
-    "k c num_correct n_correct correct_count num_passed n_passed pass_count successes num_success num_successes passes "
-    "num_pass solved_count"
+    "k c num_correct n_correct num_right n_right correct_count num_passed n_passed pass_count successes num_success "
+    "num_successes passes num_pass solved_count"
 ).split()
 RATE_NAMES = "pass_rate solve_rate success_rate correct_rate solved_rate pass@1 mean_reward avg_reward".split()
 FAIL_NAMES = "fail_rate failure_rate failed_rate".split()
@@ -39,6 +40,11 @@ TOKEN_NAMES = (
 POLICY_NAMES = "model model_name model_id policy checkpoint".split()
 PROMPT_COUNT_NAMES = "prompts prompt_count num_prompts n_prompts number_of_prompts".split()
 BARE_COUNT_NAMES = "count counts frequency".split()  # only in a table that has nothing else
+USUAL_NAMES = {
+    "prompt": PROMPT_NAMES, "reward": REWARD_NAMES, "n": N_NAMES, "k": K_NAMES, "pass_rate": RATE_NAMES,
+    "fail_rate": FAIL_NAMES, "stratum": STRATUM_NAMES, "temperature": TEMPERATURE_NAMES, "policy": POLICY_NAMES,
+    "response_tokens": TOKEN_NAMES, "prompt_count": PROMPT_COUNT_NAMES,
+}  # fmt: skip
 STEP_NAMES = "step global_step training_step iteration visit epoch".split()
 
 
@@ -108,6 +114,7 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         if column not in sample.columns:
             raise PilotFormatError(
                 f"{sample.name}: no column {column!r} (asked for as {role}). Columns: {sample.listing}."
+                f"{_meant(column, role, by_name, sample)}"
             )
     for column in named.values():
         roles = [role for role, other in named.items() if other == column]
@@ -184,6 +191,7 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
         _refuse_a_column_a_run(sample, prompt)
         maybe = next((by_name[n] for n in MAYBE_FAIL_NAMES if n in by_name), None)
         hint = f" Is {maybe!r} the share that failed? Then give --fail-rate-column {maybe}." if maybe else ""
+        hint += f" Its {n!r} was taken for the rollouts of a prompt." if n is not None else ""
         raise PilotFormatError(
             f"{sample.name}: no column holds rewards or counts. Columns: {sample.listing}. "
             f"Name it with --reward-column (reward=), or --k-column and --n-column (k=, n=).{hint}"
@@ -192,6 +200,13 @@ def find_columns(sample: Sample, given: Mapping[str, str | None], *, constant_n:
     found, notes = _only_numbers(sample, found)
     notes = [*doubts, *notes]
     return found, [*_notes(sample, found, by_name), *notes, *_without_effect(sample, found, named, constant_n)]
+
+
+def _meant(column: str, role: str, by_name: Mapping[str, str], sample: Sample) -> str:
+    """The column that was meant, by its spelling, or else the one that has a usual name of the role."""
+    usual = next((by_name[name] for name in USUAL_NAMES.get(role, ()) if name in by_name), None)
+    near = did_you_mean(column, sample.columns)
+    return near if near or usual is None else f" Did you mean {one_line(usual)!r}?"
 
 
 def _refuse_a_column_a_run(sample: Sample, prompt: str | None) -> None:
@@ -301,7 +316,7 @@ def _notes(sample: Sample, found: ColumnMap, by_name: Mapping[str, str]) -> list
     used = ", ".join(f"{role} = {column!r}" for role, column in found.roles().items() if role != "policy")
     notes = [f"{sample.name}: {shapes[found.shape]}; {used}."]
     if found.prompt is None and found.shape != "histogram":
-        notes.append(f"{sample.name}: no prompt column, so every row is its own prompt.")
+        notes.append(f"{sample.name}: no prompt column, so every row is its own prompt; else name it: --prompt-column.")
     if found.pass_rate is not None and _plain(found.pass_rate) in (*FAIL_NAMES, *MAYBE_FAIL_NAMES):
         notes.append(
             f"{sample.name}: column {found.pass_rate!r} is read as the share that passed, as named. If it is the share "

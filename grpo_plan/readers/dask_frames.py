@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.cells import KEYS, SUMS, TOKEN_SUMS, with_token_sums
 from grpo_plan.readers.columns import ColumnMap, Sample
@@ -53,7 +54,10 @@ def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, ta
     for column in options.where:
         if column not in table.columns:
             listing = ", ".join(map(str, table.columns))
-            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
+            raise PilotFormatError(
+                f"{name}: no column {column!r} (asked for by --where). Columns: {listing}."
+                f"{did_you_mean(column, table.columns)}"
+            )
     needed = list(dict.fromkeys([*roles.roles().values(), *(c.column for c in options.conditions)]))
     if tally.observer is not None:
         _bring_rows(table[needed], name, roles, options, tally)

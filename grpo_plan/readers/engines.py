@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT
 from grpo_plan.readers.columns import ColumnMap
@@ -59,7 +60,10 @@ def count_remote(frame: Lazy, name: str, roles: ColumnMap, options: ReadOptions,
     for column in options.where:
         if column not in schema.names():
             listing = ", ".join(schema.names())
-            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
+            raise PilotFormatError(
+                f"{name}: no column {column!r} (asked for by --where). Columns: {listing}."
+                f"{did_you_mean(column, schema.names())}"
+            )
     lost: dict[str, int] = {}
     height = _height(frame) if options.conditions else 0
     for condition in options.conditions:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import KEYS, TOKEN_SUMS, ReadOptions, Tally, needs_threshold, nonzero, with_token_sums
@@ -60,7 +61,10 @@ def count_frame(frame: Frame, name: str, roles: ColumnMap, options: ReadOptions,
     for column in options.where:
         if column not in frame.collect_schema().names():
             listing = ", ".join(frame.collect_schema().names())
-            raise PilotFormatError(f"{name}: no column {column!r} (asked for by --where). Columns: {listing}.")
+            raise PilotFormatError(
+                f"{name}: no column {column!r} (asked for by --where). Columns: {listing}."
+                f"{did_you_mean(column, frame.collect_schema().names())}"
+            )
     prepared = (
         _prepare(frame, roles)
         if roles.shape == "long" and tally.observer is None and not options.groups_apart

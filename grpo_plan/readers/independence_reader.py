@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.independence import DuplicateCheck, IndependenceCheck, IndependenceVerdict, SequenceCheck
@@ -27,8 +28,8 @@ MANY_REPEATS = 0.1  # share of the rollouts whose text repeats from which the te
 SEPARATOR = "\x1f"  # between the parts of a prompt's key; no text uses it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class IndependenceReport:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class IndependenceReport(Shown):
     """Checks of one source.
 
     Attributes:

@@ -34,8 +34,8 @@ def not_a_log(
         return error
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files):,} files"
     return PilotFormatError(
-        f"{name}: is a log of metrics ({found.format.name}), not rollouts. Read it with gp.read_run, or give it to "
-        "plan with --calibrate beside a pilot; a pilot needs rollouts or counts."
+        f"{name}: is a log of metrics ({found.format.name}), not rollouts. Look at it with grpo-plan diagnose (in "
+        "Python read_run), or give it to plan with --calibrate beside a pilot; a pilot needs rollouts or counts."
     )
 
 

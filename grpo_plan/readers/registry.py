@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import DomainError
 from grpo_plan.readers.source import Candidate, Format
 
@@ -36,8 +37,10 @@ def format_named(name: str) -> Format | None:
     for found in formats():
         if found.name == name.lower():
             return found
-    names = ", ".join((TABLE, *(f.name for f in formats())))
-    raise DomainError(f"format must be one of {names}; got {name!r}. See grpo-plan formats.")
+    names = (TABLE, *(f.name for f in formats()))
+    raise DomainError(
+        f"format must be one of {', '.join(names)}; got {name!r}. See grpo-plan formats.{did_you_mean(name, names)}"
+    )
 
 
 def recognised(candidate: Candidate, want: str) -> Format | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
 from grpo_plan.provenance import DeadGroups, Provenance
@@ -213,6 +214,7 @@ class RolloutSink:
     def _missing(self, column: str, role: str, columns: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
         raise PilotFormatError(
             f"{self.format}: no column {column!r} (asked for as {role}). Columns: {', '.join(columns)}."
+            f"{did_you_mean(column, columns)}"
         )
 
 

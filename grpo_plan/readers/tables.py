@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import GrpoPlanError, PilotFormatError
 from grpo_plan.readers.addresses import address_errors, scan_address
 from grpo_plan.readers.chunks import count_chunks, sample_of_scan, scan_chunks
@@ -138,6 +139,7 @@ def _needed(
         if column not in sample.columns:
             raise PilotFormatError(
                 f"{sample.name}: no column {column!r} (asked for by --where). Columns: {sample.listing}."
+                f"{did_you_mean(column, sample.columns)}"
             )
     roles, options = _roles(sample, given, options, tally)
     return roles, list(dict.fromkeys([*roles.roles().values(), *(c.column for c in options.conditions)])), options

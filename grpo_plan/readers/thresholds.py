@@ -69,11 +69,12 @@ def needs_threshold(
     proposed = proposed_threshold(seen)
     example = " X" if proposed is None else f", e.g. {shown([proposed])}"
     define = "" if proposed is not None else " Graded rewards do not say what a pass is: that is yours to define."
+    equal = " grpo-plan advantages counts groups of equal rewards without one." if len(seen) > 2 else ""
     instead = f" Or judge by {' or '.join(others[:3])} with --reward-column." if others else ""
     return PilotFormatError(
         f"{place}: {column} is {shown([value])}, neither 0 nor 1, and no pass threshold was given (values seen: "
         f"{shown(list(seen))}). Pass --pass-threshold{example} (pass_threshold=): a rollout passes at or above it."
-        f"{define}{instead}"
+        f"{define}{instead}{equal}"
     )
 
 

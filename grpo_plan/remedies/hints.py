@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, as_one_probability, as_positive
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.functionals import Functional, dead
@@ -50,7 +51,7 @@ class Hint:
         object.__setattr__(self, "share", as_one_probability(self.share, "hint share"))
         object.__setattr__(self, "tries", as_count(self.tries, "hint tries", maximum=MAX_TRIES))
         if self.when not in MOMENTS:
-            raise DomainError(f"hint when must be one of {', '.join(MOMENTS)}; got {self.when!r}.")
+            raise DomainError(not_one_of("hint when", self.when, MOMENTS))
         if self.when == "always" and self.tries > 1:
             raise DomainError(f"hint tries need when='all-fail': a hint from the start is one; got {self.tries} tries.")
 

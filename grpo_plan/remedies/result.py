@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from grpo_plan._shown import Shown
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
@@ -58,8 +59,8 @@ class Turn:
     kappa: Ranged | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatorEffect:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EstimatorEffect(Shown):
     """An advantage estimator on this pilot.
 
     Attributes:
@@ -101,8 +102,8 @@ class EstimatorEffect:
     effect: Effect = Effect.CANNOT_TELL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingEffect:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SamplingEffect(Shown):
     """Another way to draw the rollouts of a step, on this pilot.
 
     Attributes:
@@ -138,8 +139,8 @@ class SamplingEffect:
     command: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RemedyComparison:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RemedyComparison(Shown):
     """Remedies for dead groups, compared on one pilot.
 
     Attributes:

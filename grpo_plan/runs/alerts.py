@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from grpo_plan._shown import Shown
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.detectors.plan import tested_above
 from grpo_plan.runs.diagnosis import Diagnosis
@@ -33,8 +34,8 @@ class News(StrEnum):
     CLEARED = "cleared"  # no longer found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Alert(Shown):
     """One change of what is wrong with a run.
 
     Attributes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import require
 from grpo_plan.planning.plan import Plan
 from grpo_plan.run_log import RunLog
@@ -20,8 +21,8 @@ from grpo_plan.runs.tame import tamed
 from grpo_plan.runs.verdict import LEAST_SPECIFIC, verdict_of
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Diagnosis:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Diagnosis(Shown):
     """What a run is doing.
 
     Attributes:

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NoReturn
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level
 from grpo_plan.errors import PlanFormatError
 from grpo_plan.planning.plan import Plan
@@ -77,8 +78,8 @@ class ExpectedGroups:
     mixed_high: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expectation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Expectation(Shown):
     """What was expected before a run, of the policy that the pilot was sampled from.
 
     Attributes:

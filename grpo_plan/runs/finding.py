@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from grpo_plan._shown import Shown
+
 Evidence = Mapping[str, float | int | str | bool | None]
 
 
@@ -22,8 +24,8 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Remedy(Shown):
     """One thing to change.
 
     Attributes:
@@ -39,8 +41,8 @@ class Remedy:
     numbers: Mapping[str, float | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waste:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Waste(Shown):
     """What the dead groups of a run have cost so far.
 
     Attributes:
@@ -72,8 +74,8 @@ class Waste:
         return f"in dead groups beyond the {100.0 * self.beyond:.3g} % planned"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Finding(Shown):
     """Something that a log shows.
 
     Attributes:

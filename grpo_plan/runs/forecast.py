@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_level, as_one_probability, as_positive
 from grpo_plan.errors import DomainError
 from grpo_plan.runs.sequential import Direction
@@ -53,8 +54,8 @@ def _nothing() -> Floats:
     return np.empty(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Forecast(Shown):
     """A share looked at from its last row on.
 
     Attributes:

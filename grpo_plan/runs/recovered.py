@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count
 from grpo_plan.fitting.functionals import GROUP_FAMILIES
 from grpo_plan.groups import dead_probability
@@ -17,8 +18,8 @@ from grpo_plan.runs.moment_range import Known, moment_range, rates_grid
 from grpo_plan.runs.recovery_status import RecoveryStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveredShare:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RecoveredShare(Shown):
     """A share of groups at one group size, as far as the aggregates tell it.
 
     Attributes:
@@ -44,7 +45,7 @@ class RecoveredShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Recovered:
+class Recovered(Shown):
     """Pass rates recovered from aggregates of groups of one size.
 
     Attributes:

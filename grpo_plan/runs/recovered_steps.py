@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_float_array, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.groups import dead_probability
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RecoveredSteps:
+class RecoveredSteps(Shown):
     """What S steps say about D at T other group sizes.
 
     Attributes:

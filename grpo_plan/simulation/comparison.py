@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from grpo_plan._shown import Shown
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.fit import fit_pass_rates
@@ -81,8 +83,8 @@ class CompetingRun:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SimulationComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SimulationComparison(Shown):
     """Trainings compared on the same prompts and random numbers.
 
     Attributes:
@@ -158,7 +160,7 @@ def compare_simulations(
     training = SimulatedTraining() if training is None else training
     seeds, seed, level = as_count(seeds, "seeds"), as_count(seed, "seed", minimum=0), as_level(level)
     if measure not in MEASURES:
-        raise DomainError(f"measure must be one of {', '.join(MEASURES)}; got {str(measure)[:40]!r}.")
+        raise DomainError(not_one_of("measure", measure, MEASURES))
     rates = [training.learning_rate] if learning_rates is None else list(learning_rates)
     designs = [(e, replace(training, group_size=g)) for e in estimators for g in group_sizes]
     plans = [[replace(t, learning_rate=rate) for rate in sorted(set(rates))] for _, t in designs]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._shown import Shown
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_level
 from grpo_plan.errors import DomainError
 from grpo_plan.fitting.status import FitStatus
@@ -63,8 +65,8 @@ def seed_mean(values: Floats, level: float = 0.95, *, comparisons: int = 1) -> S
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulation:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Simulation(Shown):
     """A simulated training, several seeds of it. Each seed draws its own prompts, directions, rollouts and noise.
 
     Arrays have shape (seeds, records); records are made before the steps of `steps`. NaN stands for unknown.
@@ -174,6 +176,6 @@ class Simulation:
 
     def _values(self, name: str) -> Floats:
         if name not in NAMES:
-            raise DomainError(f"name must be one of {', '.join(NAMES)}; got {str(name)[:40]!r}.")
+            raise DomainError(not_one_of("name", name, NAMES))
         values: Floats = getattr(self, name)
         return values

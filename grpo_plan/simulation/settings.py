@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import did_you_mean, not_one_of
 from grpo_plan._validate import as_count, as_one_probability, as_positive
 from grpo_plan.errors import DomainError
 
@@ -110,7 +111,7 @@ class Curriculum:
         if self.low > self.high:
             raise DomainError(f"A curriculum needs low <= high; got {self.low:g} and {self.high:g}.")
         if self.by not in TRACKINGS:
-            raise DomainError(f"by must be one of {', '.join(TRACKINGS)}; got {str(self.by)[:40]!r}.")
+            raise DomainError(not_one_of("by", self.by, TRACKINGS))
         if self.weight is not None and not callable(self.weight):
             raise DomainError("weight must be a function of an array of pass rates, or None.")
 
@@ -176,10 +177,13 @@ class SimulatedTraining:
         if self.budget_rollouts is not None:
             _set(self, "budget_rollouts", as_count(self.budget_rollouts, "budget_rollouts", maximum=10**15))
         if self.optimizer not in OPTIMIZERS:
-            raise DomainError(f"optimizer must be one of {', '.join(OPTIMIZERS)}; got {str(self.optimizer)[:40]!r}.")
+            raise DomainError(not_one_of("optimizer", self.optimizer, OPTIMIZERS))
         if not isinstance(self.sampling, Curriculum) and self.sampling not in SAMPLINGS:
             known = ", ".join(SAMPLINGS)
-            raise DomainError(f"sampling must be one of {known} or a Curriculum; got {str(self.sampling)[:40]!r}.")
+            raise DomainError(
+                f"sampling must be one of {known} or a Curriculum; got {str(self.sampling)[:40]!r}."
+                f"{did_you_mean(self.sampling, SAMPLINGS)}"
+            )
         if not isinstance(self.refill, bool):
             raise DomainError(f"refill must be True or False; got {str(self.refill)[:40]!r}.")
         largest = max(size for _, size in self.schedule)

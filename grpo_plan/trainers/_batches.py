@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil, gcd, lcm
 from typing import Any
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan._validate import as_count, as_positive
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError
@@ -148,7 +149,7 @@ def hardware_notes(hardware: Hardware, key: str, chosen: int) -> list[str]:
 def check_recipe(recipe: Recipe) -> None:
     """Refuse what no trainer accepts, in one line."""
     if recipe.estimator not in ESTIMATORS:
-        raise DomainError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {recipe.estimator!r}.")
+        raise DomainError(not_one_of("estimator", recipe.estimator, ESTIMATORS))
     as_count(recipe.design.prompts_per_step, "prompts_per_step")
     as_count(recipe.design.group_size, "group_size")
     if recipe.temperature is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_positive
 from grpo_plan.costs import Design
 from grpo_plan.errors import DomainError
@@ -70,8 +71,8 @@ class Recipe:
     refill: Refilling | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Block(Shown):
     """Configuration in the trainer's own language, ready to paste.
 
     Attributes:

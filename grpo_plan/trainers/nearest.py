@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from grpo_plan._shown import Shown
 from grpo_plan.costs import Design
 from grpo_plan.errors import InfeasiblePlanError
 from grpo_plan.rules import DesignRules, RuleCheck
@@ -13,8 +14,8 @@ ENOUGH = 0.75  # share of the rollouts asked for that another group size has to 
 FARTHEST = 100_000  # prompts searched one by one on either side; beyond it only multiples are tried
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearestDesigns:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NearestDesigns(Shown):
     """Designs that the trainer accepts, nearest to one.
 
     Attributes:

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.errors import DomainError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def get_trainer(name: str) -> Trainer:
     if isinstance(name, str) and name.lower() in known_trainers():
         name = name.lower()
     else:
-        raise DomainError(f"trainer must be one of {', '.join(known_trainers())}; got {str(name)[:40]!r}.")
+        raise DomainError(not_one_of("trainer", name, known_trainers()))
     trainer: Trainer = import_module(_module(name)).TRAINER
     return trainer
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.candidates import look
 from grpo_plan.readers.counting import Place
@@ -157,7 +158,10 @@ def asked(sink: RolloutSink, fields: Iterable[str], where: str, *, groups_known:
     for role, option in OPTIONS.items():
         name = request.given.get(role)
         if name is not None and name not in there:
-            raise PilotFormatError(f"{where}: no column {name!r} (asked for as {option}). Columns: {', '.join(there)}.")
+            raise PilotFormatError(
+                f"{where}: no column {name!r} (asked for as {option}). Columns: {', '.join(there)}."
+                f"{did_you_mean(name, there)}"
+            )
         if name is not None:
             found[role] = name
     others = (*request.options.where, request.given.get("session"), request.given.get("text"))

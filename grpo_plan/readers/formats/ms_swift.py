@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import BYTE_ORDER_MARK, InputFile, open_sniffed
 from grpo_plan.readers.formats._log_reader import add_runs
@@ -69,7 +70,9 @@ def _read_lines(file: InputFile, run: LoggedRun, names: Names, sink: RolloutSink
     asked = [c for c in asked_columns(sink) if c not in BUILT_IN]
     for column in asked:
         if column not in columns:
-            raise PilotFormatError(f"{file.name}: no column {column!r}. Columns: {shown(columns, 20)}.")
+            raise PilotFormatError(
+                f"{file.name}: no column {column!r}. Columns: {shown(columns, 20)}.{did_you_mean(column, columns)}"
+            )
     needed = list(dict.fromkeys([*FIRST, *rewards, LAST, *asked]))
     shape, empty = RowShape.of(needed), 0
     with open_sniffed(file) as sniffed:

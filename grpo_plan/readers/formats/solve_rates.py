@@ -9,6 +9,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.files import InputFile
 from grpo_plan.readers.formats._columns import Columns, column_batches, first_values
@@ -241,7 +242,9 @@ def _chosen(source: RateSet, columns: Mapping[str, str], files: Sequence[InputFi
 def _named(request: ReadRequest, role: str, usual: Sequence[str], columns: Mapping[str, str]) -> str | None:
     named = request.given.get(role)
     if named is not None and named not in columns:
-        raise PilotFormatError(f"no column {named!r} (asked for as {role}). Columns: {', '.join(columns)}.")
+        raise PilotFormatError(
+            f"no column {named!r} (asked for as {role}). Columns: {', '.join(columns)}.{did_you_mean(named, columns)}"
+        )
     return named or next((name for name in usual if name in columns), None)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.readers.discovery import natural
 from grpo_plan.readers.files import InputFile, as_path, open_sniffed
@@ -159,7 +160,9 @@ def _asked(sink: RolloutSink, columns: Sequence[str], name: str) -> list[str]:
     asked = [c for c in asked_columns(sink) if c not in BUILT_IN]
     for column in asked:
         if column not in columns:
-            raise PilotFormatError(f"{name}: no column {column!r}. Columns: {shown(columns, 20)}.")
+            raise PilotFormatError(
+                f"{name}: no column {column!r}. Columns: {shown(columns, 20)}.{did_you_mean(column, columns)}"
+            )
     return asked
 
 

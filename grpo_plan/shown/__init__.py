@@ -1,0 +1,1 @@
+"""What notebooks and dataframes show of results."""
