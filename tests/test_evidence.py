@@ -137,3 +137,13 @@ def test_the_lowest_coverages_are_those_of_the_tables() -> None:
     assert f"{min(usual):.2f}".lstrip("0") + " in the lowest" in PAGE
     assert f"{min(usual):.2f}".lstrip("0") + " in the lowest" in README
     assert f"in {len(few)} cells apart from these down to {min(few):.2f}".replace("0.", ".") in PAGE
+
+
+def test_when_to_plan_again_is_one_number() -> None:
+    """What `plan` prints is what the pages say."""
+    code = (ROOT / "grpo_plan/planning/assumptions.py").read_text(encoding="utf-8")
+    assert "pilot again every 50 steps" in code
+    for name in ("choosing", "start", "pilot-design"):
+        page = " ".join((ROOT / f"docs/{name}.md").read_text(encoding="utf-8").split())
+        assert re.findall(r"every (\d+) steps or so", page), name
+        assert set(re.findall(r"every (\d+) steps or so", page)) == {"50"}, name

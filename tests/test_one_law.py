@@ -126,7 +126,8 @@ def low_law(g: int) -> Floats:
 
 def ends_law(g: int) -> Floats:
     """The law of passes where 30 % of the prompts never pass, 15 % always do, and the others are uniform."""
-    return np.full(g + 1, 0.55 / (g + 1)) + np.r_[0.3, np.zeros(g - 1), 0.15]
+    law: Floats = np.full(g + 1, 0.55 / (g + 1)) + np.r_[0.3, np.zeros(g - 1), 0.15]
+    return law
 
 
 @pytest.mark.slow
