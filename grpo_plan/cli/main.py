@@ -40,6 +40,8 @@ def main() -> None:
         from grpo_plan.cli.completion import complete
 
         sys.exit(complete(build_app))
+    if sys.stdout is None:
+        _fail("the answer cannot be written: the standard output is closed. Open it, or redirect it.", BAD_DATA)
     arguments = sys.argv[1:] or ["--help"]
     try:
         if arguments[0] in ("--show-completion", "--install-completion"):
@@ -91,7 +93,8 @@ def _fail(message: str, code: int) -> None:
     prefix = "grpo-plan:" if not colours(sys.stderr) else "\x1b[31mgrpo-plan:\x1b[0m"
     sys.stderr.write(f"{prefix} {one_line(message)}\n")
     with contextlib.suppress(OSError):
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     sys.exit(code)
 
 

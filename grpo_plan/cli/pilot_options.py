@@ -120,7 +120,7 @@ class PilotRequest:
             if note not in told and (expected is None or expected not in note):
                 tell(note)
         if pilot.dropped:
-            tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+            tell("left out: " + "; ".join(f"{r.replace('_', ' ')}: {c:,}" for r, c in pilot.dropped.items()) + ".")
 
 
 def _pilot_options(

@@ -204,6 +204,22 @@ class Plan(Shown):
         column = [answer.kappa for answer in self.sensitivity].index(float(kappa))
         return self._shares[self._index[planned.design.group_size]][column]
 
+    def not_told_apart(self, answer: KappaAnswer) -> tuple[int, int]:
+        """Smallest and largest group size around the best at one kappa that the pilot cannot tell from it.
+
+        The limits of their progress relative to the best's reach 1; those beyond are surely worse at this kappa.
+        """
+        at = self._index[answer.group_size]
+        ends = []
+        for step in (-1, 1):
+            last = at
+            while 0 <= last + step < len(self.frontier):
+                if self.progress_limits(self.frontier[last + step], answer.kappa)[1] < 1.0:
+                    break
+                last += step
+            ends.append(self.frontier[last].design.group_size)
+        return ends[0], ends[1]
+
     @cached_property
     def _index(self) -> dict[int, int]:
         return {planned.design.group_size: i for i, planned in enumerate(self.frontier)}
@@ -232,7 +248,7 @@ class Plan(Shown):
         known = "unknown" if d.value is None else f"{d.value:.3f}"
         ends = (
             f"kappa {self.kappa.value:.3g}"
-            if self.kappa.measured
+            if self.kappa.known
             else f"kappa from {self.kappa.low:g} to {self.kappa.high:g}"
         )
         return "\n".join(

@@ -80,7 +80,11 @@ def plot_frontier(plan: Plan, ax: Axes | None = None) -> Axes:
             textcoords="offset points", va="top", fontsize=SMALL,
         )  # fmt: skip
         _name_curves(axes, ends, float(sizes.max()))
-        titled(axes, "What each group size costs")
+        titled(
+            axes,
+            "What the same progress costs at each group size",
+            "relative to the best G at that kappa: lower is better",
+        )
     return axes
 
 
@@ -157,8 +161,8 @@ def plot_kappa_sensitivity(plan: Plan, ax: Axes | None = None) -> Axes:
             )
         axes.set_xlabel("kappa, score noise over contrast")
         axes.set_ylabel("group size G")
-        known = "kappa was measured" if plan.kappa.measured else "kappa is not known: measuring it narrows this most"
-        titled(axes, "What kappa decides", known)
+        known = "measured" if plan.kappa.measured else "as given" if plan.kappa.known else "not known"
+        titled(axes, "What kappa decides", f"kappa is {known}; numbers: G within 10 % of the best")
         axes.legend(loc="upper left", ncols=3, columnspacing=1.2)
     return axes
 

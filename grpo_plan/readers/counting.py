@@ -19,6 +19,7 @@ from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
 from grpo_plan.readers.cells import with_token_sums as with_token_sums
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counts import plain_counts, successes, whole
+from grpo_plan.readers.list_groups import ListGroups
 from grpo_plan.readers.options import ReadOptions as ReadOptions
 from grpo_plan.readers.selection import MOST_STEPS, nothing_counted, whole_steps
 from grpo_plan.readers.selection import nonzero as nonzero
@@ -69,6 +70,7 @@ class Tally:
     steps_seen: set[int] = field(default_factory=set)  # of all rows
     rewards: tuple[float, float] | None = None  # smallest and largest, where a threshold was given
     row_counts: Counter[tuple[int, int]] = field(default_factory=Counter)  # n and k of rows before they are added up
+    lists: ListGroups = field(default_factory=ListGroups)
     observer: Observer | None = None
     odd: OddRewards | None = None
     other_rewards: Sequence[str] = ()

@@ -228,6 +228,8 @@ def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> P
         step_count=len(tally.steps),
         policies=tuple(tally.policies),
         weak_prior=request.weak_prior,
+        dead_groups=tally.lists.dead(pilot.total_rollouts),
+        pass_threshold=None if tally.rewards is None else request.options.pass_threshold,
         merged_rows=mixed_rows(tally.row_counts) if tally.row_counts.total() > pilot.prompts else (),
     )
     return replace(pilot, notes=sentences(*pilot.notes, *provenance.warnings), provenance=provenance)
