@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grpo_plan.cli.common import OutputFormat, count_option, parse_whole, tell
+from grpo_plan.cli.input_format import check_format
 from grpo_plan.cli.terminal import moves
 from grpo_plan.errors import DomainError
 
@@ -246,6 +247,7 @@ def reads_pilot(
         given = values.pop("format")
         output = next((o for o in OutputFormat if o.value == given.lower()), None)
         if output is None:
+            check_format(given)
             request.options["format"] = given
         if formatted:
             values["format"] = output or OutputFormat.TEXT

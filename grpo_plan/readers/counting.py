@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from grpo_plan.errors import PilotError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
-from grpo_plan.readers.cells import FIRST, merged, sums_by_key
+from grpo_plan.readers.cells import FIRST, merged, single_values, sums_by_key, taken_notes, with_values
 from grpo_plan.readers.cells import KEYS as KEYS
 from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
 from grpo_plan.readers.cells import with_token_sums as with_token_sums
@@ -142,9 +142,8 @@ class Tally:
         if not self.added:
             raise nothing_counted(name, self.dropped, self.where_seen, self.steps_seen)
         self._compact()
-        cells = _with_single_values(self.parts[0])
-        if cells is not self.parts[0]:
-            cells = merged([cells])
+        only = single_values(self.parts[0])
+        cells = merged([with_values(self.parts[0], only)]) if only else self.parts[0]
         policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
         if len(policies) > 1:
             raise PilotFormatError(
@@ -152,7 +151,7 @@ class Tally:
                 f"Keep one with --where '{self.policy_column}={policies[0]}'."
             )
         self.policies = policies
-        notes = list(self.notes)
+        notes = [*self.notes, *taken_notes(name, only)]
         if self.repeated_rows and self.added > cells.height:
             notes.append(f"{name}: {self.added - cells.height:,} rows repeat a prompt; their counts were added up.")
         several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
@@ -200,17 +199,6 @@ def _mean_tokens(cells: pl.DataFrame, name: str) -> NDArray[np.float64] | None:
     if not rows.any():
         return None
     return np.where(rows > 0, cells[name].to_numpy() / np.maximum(rows, 1), np.nan)
-
-
-def _with_single_values(cells: pl.DataFrame) -> pl.DataFrame:
-    """Rows without a temperature or model take the only one there is."""
-    import polars as pl
-
-    for column in ("temperature", "policy"):
-        known = cells[column].drop_nulls().unique()
-        if known.len() == 1 and cells[column].null_count():
-            cells = cells.with_columns(pl.col(column).fill_null(known[0]))
-    return cells
 
 
 def _unless_null(series: pl.Series) -> list[str] | None:
