@@ -32,7 +32,6 @@ ENGINE_OUTPUT = 2  # the file number of the standard error stream
 OPTIONAL = ("[PILOT]", "As for fit; may be left out.")
 NAME_SOURCE = ("fit", "plan", "refill", "mix")
 
-
 InputFormat = Annotated[
     str,
     typer.Option(
