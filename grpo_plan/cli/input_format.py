@@ -5,8 +5,8 @@ from __future__ import annotations
 from grpo_plan.errors import DomainError
 
 
-def check_format(name: str) -> None:
-    """One line where this is neither an output nor a format that is read."""
+def check_format(name: str) -> str:
+    """The name of a format that is read; one line where it is neither that nor an output."""
     from grpo_plan.readers.registry import format_named
 
     try:
@@ -17,3 +17,4 @@ def check_format(name: str) -> None:
             f"--format must be text or json, or a format that is read (grpo-plan formats lists them); got {name!r}."
             f"{meant}"
         ) from None
+    return name

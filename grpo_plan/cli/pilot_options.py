@@ -246,8 +246,7 @@ def reads_pilot(
         given = values.pop("format")
         output = next((o for o in OutputFormat if o.value == given.lower()), None)
         if output is None:
-            check_format(given)
-            request.options["format"] = given
+            request.options["format"] = check_format(given)
         if formatted:
             values["format"] = output or OutputFormat.TEXT
         as_text = not values.get("json") and output is not OutputFormat.JSON
