@@ -17,6 +17,9 @@ from grpo_plan.planning.signal import KappaRange
 from grpo_plan.rules import RuleCheck
 
 
+FAR_BELOW = 0.5  # of the best's progress: not taken for as good
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseToSignal:
     """Variance of a step's gradient over its squared mean, x: progress is near ``1 / (1 + x)`` (theory.md, eq. 26).
@@ -205,20 +208,14 @@ class Plan(Shown):
         return self._shares[self._index[planned.design.group_size]][column]
 
     def not_told_apart(self, answer: KappaAnswer) -> tuple[int, int]:
-        """Smallest and largest group size around the best at one kappa that the pilot cannot tell from it.
+        """Smallest and largest group size that the pilot cannot tell from the best at one kappa.
 
-        The limits of their progress relative to the best's reach 1; those beyond are surely worse at this kappa.
+        The limits of their progress relative to the best's reach 1. Sizes between may be surely worse, where whole
+        prompts a step use the budget worse; sizes that make less than half of the best's progress are not looked at.
         """
-        at = self._index[answer.group_size]
-        ends = []
-        for step in (-1, 1):
-            last = at
-            while 0 <= last + step < len(self.frontier):
-                if self.progress_limits(self.frontier[last + step], answer.kappa)[1] < 1.0:
-                    break
-                last += step
-            ends.append(self.frontier[last].design.group_size)
-        return ends[0], ends[1]
+        close = [p for p in self.frontier if self.progress_at(p, answer.kappa) >= FAR_BELOW]
+        sizes = [p.design.group_size for p in close if self.progress_limits(p, answer.kappa)[1] >= 1.0]
+        return min([*sizes, answer.group_size]), max([*sizes, answer.group_size])
 
     @cached_property
     def _index(self) -> dict[int, int]:
