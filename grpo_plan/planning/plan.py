@@ -16,7 +16,6 @@ from grpo_plan.planning.precision import TableLimits
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.rules import RuleCheck
 
-
 FAR_BELOW = 0.5  # of the best's progress: not taken for as good
 
 
