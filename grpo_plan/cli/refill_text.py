@@ -140,7 +140,8 @@ def _cap(plan: Refill) -> str:
     if plan.max_rounds is None or at.cap_probability is None:
         return f"none given.{safe}" if safe else "none given; --max-rounds gives the chance to hit one"
     low, high = plan.limits(lambda a: a.cap_probability or 0.0)
-    words = f"{plural(plan.max_rounds, 'round')} fail a step with chance {_chances(at.cap_probability, low, high)}"
+    fails = "1 round fails" if plan.max_rounds == 1 else f"{plan.max_rounds:,} rounds fail"
+    words = f"{fails} a step with chance {_chances(at.cap_probability, low, high)}"
     if at.run_cap_probability is not None:
         low, high = plan.limits(lambda a: a.run_cap_probability or 0.0)
         words += f", a run of {plan.steps:,} steps with {_chances(at.run_cap_probability, low, high)}"
@@ -292,7 +293,7 @@ def _share(value: float) -> str:
     if value >= 0.9995:
         return ">99.9%" if value < 1.0 else "100%"
     if 0.0 < value < NO_SHARE:
-        return f"<{100.0 * NO_SHARE:.0e}%"
+        return "<1e-9"
     return f"{value:.1%}" if value >= 0.995 else f"{value:.0%}" if value >= 0.095 else f"{100.0 * value:.2g}%"
 
 
