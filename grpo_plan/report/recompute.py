@@ -37,7 +37,7 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
     drawn = 1.0 if not refill else mixed_share(preset, at)
     moments = moments_of(preset, designs)
     nothing = {"feasible": False, "dead": dead, "commands": commands_of(what_if, preset, choice, made)}
-    nothing |= dict.fromkeys(("design", "effective_batch", "cost", "noise_to_signal", "refill"))
+    nothing |= dict.fromkeys(("design", "effective_batch", "cost", "cost_in_batches", "noise_to_signal", "refill"))
     if made is None:
         return {**nothing, "progress": [], "reason": refusal(choice, dead)}
     prompts, steps = made
@@ -48,6 +48,7 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
         filled = refilled(dead, prompts, size, batch, choice["max_rounds"], steps)
         if filled is None:
             return {**nothing, "progress": [], "reason": refusal(choice, dead)}
+    trained = prompts if filled is None else filled["mixed_groups"]["value"]
     return {
         "feasible": True,
         "reason": None,
@@ -55,14 +56,16 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
             "group_size": size, "prompts_per_step": prompts, "steps": steps, "rollouts_per_step": prompts * size,
         },
         "dead": dead,
-        "effective_batch": full_batch(prompts, size) if refill else mixed_batch(prompts, size, dead),
+        "effective_batch": mixed_batch(prompts, size, dead) if filled is None
+        else full_batch(prompts, size) if filled["max_rounds"] is None else capped_batch(prompts, size, dead, filled),
         "cost": {
             "of": "step" if steps is None else "run",
             **(run_cost(preset["cost"], costs[at], prompts, steps or 1) or {}),
             "at_dead_low": limits[0], "at_dead_high": limits[1],
         },
+        "cost_in_batches": None if filled is None else cost_in_batches(preset, at, prompts, steps, filled),
         "progress": progress_of(what_if, preset, choice, at, costs, designs, moments),
-        "noise_to_signal": noise_of(what_if, preset, choice, moments, at, prompts / drawn),
+        "noise_to_signal": noise_of(what_if, preset, choice, moments, at, trained / drawn),
         "refill": filled,
         "commands": nothing["commands"],
     }  # fmt: skip
@@ -158,6 +161,39 @@ def full_batch(prompts: int, size: int) -> Numbers:
         "mixed_groups": {**mixed, "mean_low": None, "mean_high": None},
         "live_rollouts": {name: value * size for name, value in mixed.items()},
         "dead_batch_probability": 0.0,
+    }
+
+
+def capped_batch(prompts: int, size: int, dead: Mapping[str, Any], filled: Mapping[str, Any]) -> Numbers:
+    """Of a step that gives up: the lesser of its groups and the mixed ones among all that the cap lets it draw."""
+    value, most = dead["value"], filled["max_rounds"] * filled["gen_batch_size"]
+    quantiles = [min(float(prompts), k) for k in binomial_quantiles(most, value, (0.05, 0.5, 0.95))]
+    held = filled["mixed_groups"]
+    mixed = {"mean": held["value"], **dict(zip(("p05", "p50", "p95"), quantiles, strict=True))}
+    return {
+        "mixed_groups": {**mixed, "sd": None, "mean_low": held["low"], "mean_high": held["high"]},
+        "live_rollouts": {**{name: number * size for name, number in mixed.items()}, "sd": None},
+        "dead_batch_probability": value**most,
+    }
+
+
+def cost_in_batches(
+    preset: Mapping[str, Any], at: int, prompts: int, steps: int | None, filled: Mapping[str, Any]
+) -> Numbers:
+    """Cost of what generation batches draw, within their cap, where a plan counts prompts one at a time."""
+    content, size = contents(preset["pmf"][at]), preset["group_sizes"][at]
+    drawn, held = filled["prompts"], filled["mixed_groups"]
+
+    def of(count: float | None, kept: float | None) -> Amounts | None:
+        if count is None or kept is None:
+            return None
+        each = prompt_cost(preset["cost"], size, content, True, 1.0, (count / prompts, kept / prompts))
+        return run_cost(preset["cost"], each, prompts, steps or 1)
+
+    return {
+        **(of(drawn["mean"], held["value"]) or {}),
+        "at_dead_low": of(drawn["mean_low"], held["high"]),
+        "at_dead_high": of(drawn["mean_high"], held["low"]),
     }
 
 

@@ -23,6 +23,7 @@ function recompute(whatIf, choice) {
     dead,
     effective_batch: null,
     cost: null,
+    cost_in_batches: null,
     progress: [],
     curves: [],
     noise_to_signal: null,
@@ -38,22 +39,29 @@ function recompute(whatIf, choice) {
     if (filled === null) return refused();
   }
   const [atLow, atHigh] = costLimits(preset, at, choice.refill, prompts, steps);
+  const groups = filled === null ? prompts : filled.mixed_groups.value / mixedShare(preset, at);
   const { rows, curves } = progressOf(whatIf, preset, choice, at, costs, designs, moments);
   return {
     feasible: true,
     reason: null,
     design: { group_size: size, prompts_per_step: prompts, steps, rollouts_per_step: prompts * size },
     dead,
-    effective_batch: choice.refill ? fullBatch(prompts, size) : mixedBatch(prompts, size, dead),
+    effective_batch:
+      filled === null
+        ? mixedBatch(prompts, size, dead)
+        : filled.max_rounds === null
+          ? fullBatch(prompts, size)
+          : cappedBatch(prompts, size, dead, filled),
     cost: {
       of: steps === null ? "step" : "run",
       ...runCost(preset.cost, costs[at], prompts, steps === null ? 1 : steps),
       at_dead_low: atLow,
       at_dead_high: atHigh,
     },
+    cost_in_batches: filled === null ? null : costInBatches(preset, at, prompts, steps, filled),
     progress: rows,
     curves,
-    noise_to_signal: noiseOf(whatIf, preset, choice, moments, at, prompts / (choice.refill ? mixedShare(preset, at) : 1)),
+    noise_to_signal: noiseOf(whatIf, preset, choice, moments, at, groups),
     refill: filled,
     commands,
   };
@@ -142,6 +150,36 @@ function fullBatch(prompts, size) {
     mixed_groups: { ...mixed, mean_low: null, mean_high: null },
     live_rollouts: scaled(mixed, size),
     dead_batch_probability: 0,
+  };
+}
+
+/** Of a step that gives up: the lesser of its groups and the mixed ones among all prompts within the cap (eq. 139). */
+function cappedBatch(prompts, size, dead, filled) {
+  const most = filled.max_rounds * filled.gen_batch_size;
+  const [p05, p50, p95] = binomialQuantiles(most, dead.value, [0.05, 0.5, 0.95]).map((k) => Math.min(prompts, k));
+  const held = filled.mixed_groups;
+  const mixed = { mean: held.value, p05, p50, p95 };
+  return {
+    mixed_groups: { ...mixed, sd: null, mean_low: held.low, mean_high: held.high },
+    live_rollouts: { ...scaled(mixed, size), sd: null },
+    dead_batch_probability: dead.value ** most,
+  };
+}
+
+/** Cost of what the generation batches of a refill draw, within its cap, where a plan counts prompts one at a time. */
+function costInBatches(preset, at, prompts, steps, filled) {
+  const content = contentsOf(preset.pmf[at]);
+  const size = preset.group_sizes[at];
+  const of = (count, kept) => {
+    if (count === null || kept === null) return null;
+    const each = promptCost(preset.cost, size, content, true, 1, [count / prompts, kept / prompts]);
+    return runCost(preset.cost, each, prompts, steps === null ? 1 : steps);
+  };
+  const { prompts: drawn, mixed_groups: held } = filled;
+  return {
+    ...of(drawn.mean, held.value),
+    at_dead_low: of(drawn.mean_low, held.high),
+    at_dead_high: of(drawn.mean_high, held.low),
   };
 }
 
