@@ -219,7 +219,8 @@ def progress_of(
         ]
         best = max(range(len(worth)), key=lambda i: worth[i])
         if worth[best] <= 0.0:
-            rows.append({"kappa": kappa, **dict.fromkeys(("ratio", "low", "high", "best_group_size", "flat_range"))})
+            names = ("ratio", "low", "high", "best_group_size", "flat_range", "best_status", "flat_status")
+            rows.append({"kappa": kappa, **dict.fromkeys(names)})
             continue
         shares = [w / worth[best] for w in worth]
         flat = [preset["group_sizes"][i] for i, share in enumerate(shares) if share >= FLAT_SHARE]
@@ -229,6 +230,8 @@ def progress_of(
             {
                 "kappa": kappa, "ratio": shares[at], "low": low, "high": high,
                 "best_group_size": preset["group_sizes"][best], "flat_range": [flat[0], flat[-1]],
+                "best_status": preset["status"][best],
+                "flat_status": preset["status"][preset["group_sizes"].index(flat[-1])],
             }
         )  # fmt: skip
     return rows
@@ -321,7 +324,8 @@ def commands_of(
     made: tuple[int, int | None] | None,
 ) -> Numbers:
     """The commands that print the same numbers."""
-    words = ["plan", *preset["arguments"], "--group-sizes", ",".join(str(size) for size in preset["group_sizes"])]
+    start = ["plan", *preset["arguments"], "--group-sizes"]
+    words: list[str] = []
     for name in DESIGN:
         if choice[name] is not None:
             words += [f"--{name.replace('budget_rollouts', 'budget-rollouts').replace('_', '-')}", str(choice[name])]
@@ -339,4 +343,10 @@ def commands_of(
         refill += [] if choice["max_rounds"] is None else ["--max-rounds", str(choice["max_rounds"])]
         refill += [] if made[1] is None else ["--steps", str(made[1])]
         refill += what_if["refill_arguments"]
-    return {"plan": command_line(words), "refill": None if refill is None else command_line(refill)}
+    every = ",".join(str(size) for size in preset["group_sizes"])
+    plan, design = ([*start, sizes, *words] for sizes in (every, str(choice["group_size"])))
+    return {
+        "plan": command_line(plan),
+        "design": command_line(design),
+        "refill": None if refill is None else command_line(refill),
+    }

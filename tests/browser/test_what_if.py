@@ -213,6 +213,8 @@ def test_an_address_that_this_report_cannot_make_is_the_plan(
     opened = open_page(reports["full"], fragment=fragment)
     opened.assert_quiet()
     assert opened.page.evaluate("grpoPlan.whatIf.choice()") == opened.page.evaluate("grpoPlan.report.what_if.start")
+    said = opened.page.locator("#told").inner_text()
+    assert ("cannot make" in said) == (";" in fragment)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +237,32 @@ def test_a_field_outside_its_range_says_so(
     assert words in opened.page.locator("#told").inner_text()
     assert opened.page.locator(f"#{field}").get_attribute("aria-invalid") == "true"
     assert result_of(opened) == before
+    assert "those of the choice before" in opened.page.locator("#told").inner_text()
+    assert opened.page.locator("#choice-form button.copy:enabled").count() == 0
     choose(opened.page, **{field: 3})
+    assert opened.page.locator("#choice-form button.copy:disabled").count() == 0
     assert opened.page.locator(f"#{field}").get_attribute("aria-invalid") is None
     assert words not in opened.page.locator("#told").inner_text()
+    opened.assert_quiet()
+
+
+def test_a_capped_refill_is_said_and_a_budget_that_it_breaks(reports: dict[str, Path], open_page: Open) -> None:
+    opened = open_page(reports["full"], fragment="#;g=8&prompts=128&steps=500&refill=1&cap=1")
+    said = opened.page.locator("#told").inner_text()
+    assert "at most 1 round draws 128 prompts, and a step holds" in said
+    assert "of the 128 wanted" in said
+    assert "512,000" in opened.page.locator("#outcome").inner_text()
+    over = open_page(reports["full"], fragment="#;g=16&steps=100&budget=400000&refill=1")
+    assert "% over the budget" in over.page.locator("#told").inner_text()
+    opened.assert_quiet()
+
+
+def test_a_hundred_million_prompts_are_drawn(reports: dict[str, Path], open_page: Open) -> None:
+    opened = open_page(reports["full"])
+    opened.page.evaluate(
+        "drawSpread(document.getElementById('spread'), spreadOf({feasible: true, refill: null, dead: {value: 0.4},"
+        " design: {prompts_per_step: 100000000}}), null)"
+    )
     opened.assert_quiet()
 
 

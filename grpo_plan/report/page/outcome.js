@@ -1,5 +1,7 @@
 // The table that stands a choice beside the plan, and the sentence that says it.
 
+const FAR = ["EXTRAPOLATED", "BEYOND_REACH", "UNKNOWN"];
+
 /** Rows of the table: name, words of a result, and, where a difference makes sense, its number and form. */
 function outcomeRows(kappas) {
   const batch = (result) => result.effective_batch;
@@ -25,15 +27,15 @@ function outcomeRows(kappas) {
   });
   rows.push(
     ["noise to signal of a step", (r) => (r.noise_to_signal === null ? "unknown" : span(r.noise_to_signal, "value", amountWords))],
-    ["rollouts in all", (r) => costWords(costOf(r), "rollouts"), (r) => costOf(r).rollouts, amountWords],
+    ["rollouts in all", (r) => costWords(paidOf(r), "rollouts"), (r) => paidOf(r).rollouts, amountWords],
   );
   for (const [name, words] of [["generated_tokens", "response tokens"], ["gpu_hours", "GPU-hours"], ["usd", "USD"]]) {
     rows.push([
       `${words} in all`,
-      (r) => costWords(costOf(r), name),
-      (r) => costOf(r)[name],
+      (r) => costWords(paidOf(r), name),
+      (r) => paidOf(r)[name],
       amountWords,
-      (r) => costOf(r)[name] !== null,
+      (r) => paidOf(r)[name] !== null,
     ]);
   }
   rows.push([
@@ -67,7 +69,7 @@ function outcomeRows(kappas) {
 }
 
 /** What a run draws: of a refill, its generation batches within its cap. */
-function costOf(result) {
+function paidOf(result) {
   return result.cost_in_batches === null ? result.cost : result.cost_in_batches;
 }
 
@@ -81,10 +83,11 @@ function part(dead, name) {
 }
 
 function meanWords(count) {
-  return count.mean_low === null ? fewWords(count.mean) : intervalWords(count.mean, count.mean_low, count.mean_high, fewWords);
+  return count.mean_low === null ? fewWords(count.mean) : `${fewWords(count.mean)} ${countLimitsWords(count.mean_low, count.mean_high)}`;
 }
 
 function countWords(count, form) {
+  if (count.mean_low === count.mean && count.mean_high === count.mean) return form(count.mean);
   return `${form(count.mean)} ${limitsWords(count.mean_low, count.mean_high, form)}`;
 }
 
@@ -95,7 +98,10 @@ function progressWords(row) {
 }
 
 function flatWords(row) {
-  return row.best_group_size === null ? "unknown" : `${row.best_group_size} (${row.flat_range[0]} to ${row.flat_range[1]})`;
+  if (row.best_group_size === null) return "unknown";
+  const far = (status) => (FAR.includes(status) ? ` ${status}` : "");
+  const last = row.flat_range[1] === row.best_group_size ? "" : far(row.flat_status);
+  return `${row.best_group_size}${far(row.best_status)} (${row.flat_range[0]} to ${row.flat_range[1]}${last})`;
 }
 
 function costWords(cost, name) {
@@ -117,7 +123,7 @@ function sentenceOf(result, plan, budget = null) {
     const drawn = `${start}${deadWords}; a refill in batches of ${wholeWords(batch)}${within} draws ${countWords(prompts, fewWords)} prompts`;
     const short = design.prompts_per_step - held.value >= 0.05;
     const holds = short
-      ? `, and a step holds ${intervalWords(held.value, held.low, held.high, fewWords)} mixed groups of the ${wholeWords(design.prompts_per_step)} wanted`
+      ? `, and a step holds ${meanWords({ mean: held.value, mean_low: held.low, mean_high: held.high })} mixed groups of the ${wholeWords(design.prompts_per_step)} wanted`
       : " for a step of mixed groups alone";
     return `${drawn}${holds}.${overWords(result, budget)}`;
   }

@@ -200,7 +200,7 @@ function progressOf(whatIf, preset, choice, at, costs, designs, moments) {
     );
     const best = worth.indexOf(Math.max(...worth));
     if (!(worth[best] > 0)) {
-      rows.push({ kappa, ratio: null, low: null, high: null, best_group_size: null, flat_range: null });
+      rows.push({ kappa, ratio: null, low: null, high: null, best_group_size: null, flat_range: null, best_status: null, flat_status: null });
       curves.push(null);
       continue;
     }
@@ -214,6 +214,8 @@ function progressOf(whatIf, preset, choice, at, costs, designs, moments) {
       high,
       best_group_size: preset.group_sizes[best],
       flat_range: [flat[0], flat[flat.length - 1]],
+      best_status: preset.status[best],
+      flat_status: preset.status[preset.group_sizes.indexOf(flat[flat.length - 1])],
     });
     curves.push(shares);
   }
@@ -284,7 +286,8 @@ function roundHalfEven(value) {
 
 /** The commands that print the same numbers. */
 function commandsOf(whatIf, preset, choice, made) {
-  const words = ["plan", ...preset.arguments, "--group-sizes", preset.group_sizes.join(",")];
+  const begin = ["plan", ...preset.arguments, "--group-sizes"];
+  const words = [];
   for (const name of ["prompts_per_step", "steps", "budget_rollouts"]) {
     if (choice[name] !== null) words.push(`--${name.replace(/_/g, "-")}`, String(choice[name]));
   }
@@ -300,7 +303,8 @@ function commandsOf(whatIf, preset, choice, made) {
     if (made[1] !== null) refill.push("--steps", String(made[1]));
     refill.push(...whatIf.refill_arguments);
   }
-  return { plan: commandLine(words), refill: refill === null ? null : commandLine(refill) };
+  const [plan, design] = [preset.group_sizes.join(","), String(choice.group_size)].map((sizes) => commandLine([...begin, sizes, ...words]));
+  return { plan, design, refill: refill === null ? null : commandLine(refill) };
 }
 
 /** A command as a person would type it. */
