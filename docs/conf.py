@@ -49,7 +49,7 @@ toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 90
 # Names in annotations that are of other libraries, whose pages would need a network to link to.
 nitpick_ignore_regex = [
-    ("py:.*", r"Axes|(os\.)?PathLike|pl\.DataFrame"),
+    ("py:.*", r"Axes|Path|(os\.)?PathLike|pl\.DataFrame"),
     ("py:.*", r"(np|numpy)\..*|NDArray|ArrayLike"),
     ("py:.*", r"(collections\.abc\.)?(Callable|Iterable|Iterator|Mapping|Sequence|Collection)"),
 ]

@@ -135,6 +135,39 @@ def my_counts(path: Path) -> None:
     path.write_text("\n".join(("problem,attempts,solved", *lines)) + "\n", encoding="utf-8")
 
 
+def verl_steps(path: Path) -> None:
+    """The same of four steps, the same 64 prompts at each, whose pass rates rise from step to step."""
+    rng = random.Random(11)
+    rates = [rng.betavariate(0.4, 0.7) for _ in range(64)]
+    path.mkdir(parents=True, exist_ok=True)
+    for step in range(1, 5):
+        rows = []
+        for i, rate in enumerate(rates):
+            now = rate ** (1.0 / step)
+            for j in range(8):
+                row = {"input": f"What is {i} + {i}?", "output": "", "gts": str(2 * i)}
+                row |= {"score": float(rng.random() < now), "step": step}
+                rows.append(row | {"uid": f"{step:04x}{i:04x}-0000-4000-8000-000000000000_{j}_0"})
+        _write(path / f"{step}.jsonl", rows)
+
+
+def two_rewards(path: Path) -> None:
+    """Completions as TRL writes them, one step of 128 prompts x 8 with two rewards: a right answer, and its format."""
+    import polars
+
+    rng = random.Random(12)
+    rows = []
+    for i in range(128):
+        rate = rng.betavariate(0.35, 0.7)
+        for _ in range(8):
+            right = float(rng.random() < rate)
+            formed = float(right or rng.random() < 0.8)
+            row = {"step": 1, "prompt": f"What is {i} + {i}?", "completion": "", "correct": right, "format": formed}
+            rows.append(row | {"advantage": 0.0})
+    path.joinpath("completions").mkdir(parents=True, exist_ok=True)
+    polars.DataFrame(rows).write_parquet(path / "completions" / "completions_00001.parquet")
+
+
 INPUTS: dict[str, Callable[[Path], None]] = {
     "flat_log.jsonl": flat_log,
     "zero_loss_log.jsonl": zero_loss_log,
@@ -146,4 +179,6 @@ INPUTS: dict[str, Callable[[Path], None]] = {
     "survivors.jsonl": survivors,
     "traces.jsonl": traces,
     "my_counts.csv": my_counts,
+    "verl_steps": verl_steps,
+    "two_rewards": two_rewards,
 }

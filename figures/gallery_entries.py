@@ -68,7 +68,8 @@ PILOT = (
     Entry(
         name="comparison",
         shows="The usual estimates of D(G) from 2 to 32 beside the default with its intervals",
-        read="The distance of a coloured curve from the band is its error on this pilot.",
+        read="A coloured curve that leaves the band is wrong, as far as the band's 95 % go; how wrong, nobody knows who has only "
+        "this pilot: the truth may lie anywhere in the band.",
         code="ax = gp.plot(gp.compare_estimates(fit, [2, 4, 8, 16, 32]))",
     ),
     Entry(
@@ -86,7 +87,8 @@ PILOT = (
     Entry(
         name="sessions",
         shows="Pass rate of two sessions less that of the same prompts in the other; no sign of dependence",
-        read="The title is the verdict; bars far from 0 with a small p mean that the policy or the scoring moved.",
+        read="The title is the verdict; columns far from 0 with a small p mean that the policy or the scoring moved. Columns are "
+        "values; p, not an interval, says how far luck goes.",
         code="""\
 rng = np.random.default_rng(1)
 passes = rng.binomial(4, np.repeat(rng.beta(0.6, 1.0, 150)[:, None], 2, axis=1))
@@ -122,7 +124,8 @@ PLAN = (
     Entry(
         name="frontier",
         shows="Cost of the same progress against the group size at three values of kappa; 4 to 8 are about as good",
-        read="Low is good; in the shaded range the worst case over kappa is within 10 points of the best possible.",
+        read="Low is good; in the shaded range the worst case over kappa is within 10 points of the best possible. Curves are "
+        "values: the limits are in the table of `plan`.",
         code="ax = gp.plot(plan)",
     ),
     Entry(
@@ -150,7 +153,7 @@ ax = gp.plot(gp.measure_kappa(norms, rewards=hard))""",
     Entry(
         name="mixed_groups",
         shows="Chance of each number of mixed groups in a step of 128: 63 to 81 in 9 of 10 steps",
-        read="Bars are luck from step to step; the line above is how sure the mean is.",
+        read="Columns are luck from step to step; the line above is how sure the mean is.",
         code="ax = gp.plot(gp.effective_batch(fit, prompts_per_step=128, group_size=8))",
     ),
     Entry(
@@ -161,8 +164,10 @@ ax = gp.plot(gp.measure_kappa(norms, rewards=hard))""",
     ),
     Entry(
         name="sampling",
-        shows="Rollouts per mixed group of fixed groups, a refill and adaptive sampling",
-        read="The last row finds a prompt with a pass, not a mixed group.",
+        shows="Rollouts per mixed group of fixed groups, a refill by batches of 1.5 and adaptive sampling",
+        read="The refill draws by batches of 1.5 x 128 prompts, a bad size for these prompts (the picture before): one "
+        "at a time it would take what fixed groups take. The lowest row is rollouts per prompt, not per mixed group: it stops "
+        "at a pass.",
         code="""\
 refill = gp.refill(fit, prompts_per_step=128, group_size=8, batch_multiplier=1.5)
 ax = gp.plot(gp.compare_sampling(fit, refill))""",
@@ -182,7 +187,7 @@ ax = gp.plot(gp.compare_sampling(fit, refill))""",
     Entry(
         name="group_sizes",
         shows="Progress per rollout of G = 4, 16 and 32 beside G = 8, over kappa",
-        read="Where a curve crosses 1 is the kappa at which that group size starts to pay.",
+        read="Where a curve crosses 1 a group size above 8 starts to pay and one below 8, here G = 4, stops paying.",
         code="ax = plots.plot_group_sizes(remedies)",
     ),
 )

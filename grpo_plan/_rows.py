@@ -67,7 +67,7 @@ def labels_of(values: ArrayLike | None, name: str, size: int) -> NDArray[np.obje
     if values is None:
         return None
     array = np.empty(size, dtype=object)
-    items = list(values) if not isinstance(values, str | int | float) else [values]  # type: ignore[arg-type]
+    items = values if isinstance(values, list) else [values] if isinstance(values, str | int | float) else list(values)  # type: ignore[arg-type]
     if len(items) != size:
         raise PilotError(f"{name} must have one value a prompt ({size}); got {len(items)}.")
     array[:] = items

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,14 @@ from hypothesis import HealthCheck, settings
 from grpo_plan.example import EXAMPLE_PROMPTS_BY_SUCCESSES, example_lines
 from grpo_plan.fitting import PassRateFit, fit_pass_rates
 from grpo_plan.pilot import Pilot
+from tests.shared_solves import shared_solves
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
+
+# Byte code is kept: a process that a test starts would else compile the package anew, and a second run all tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 gc.disable()  # until all is collected: what collection makes stays, and looking through it finds nothing
 
@@ -42,6 +49,13 @@ def pilot_of(prompts_by_successes: tuple[int, ...] | list[int]) -> Pilot:
 @pytest.fixture(scope="session")
 def example_fit() -> PassRateFit:
     return fit_pass_rates(pilot_of(EXAMPLE_PROMPTS_BY_SUCCESSES))
+
+
+@pytest.fixture
+def equal_pilots_share() -> Iterator[None]:
+    """For tests of plans, which solve for one pilot again and again: equal pilots share what is solved for."""
+    with shared_solves():
+        yield
 
 
 @pytest.fixture(scope="session")

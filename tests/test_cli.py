@@ -426,7 +426,11 @@ def test_odd_pilots_still_get_a_correct_answer(run: Run) -> None:
         ),
         (["plot", "t", "-o", "x.gif"], 2, "--output must end in .png, .svg, .pdf; got 'x.gif'."),
         (["plot", "t", "-o", "no/such/x.png"], 2, "cannot be written"),
-        (["plot", "t", "--kind", "pie"], 2, "--kind must be one of both, dead, pass-rates; got 'pie'."),
+        (
+            ["plot", "t", "--kind", "pie"],
+            2,
+            "--kind must be one of both, dead, pass-rates, observed, compare; got 'pie'.",
+        ),
     ],
 )
 def test_bad_usage(run: Run, arguments: list[str], code: int, message: str) -> None:

@@ -16,6 +16,8 @@ from grpo_plan.example import example_run_lines
 from tests.conftest import ROOT
 from tests.test_cli import Run, document, run
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 __all__ = ["run"]  # a fixture
 
 PAGES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")))

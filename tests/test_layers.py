@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -61,6 +62,7 @@ LAYERS = {
 EDGES_ONLY_FOR = {"readers": {"readers", "cli", "__init__"}, "cli": {"cli", "__main__"}}
 
 
+@cache
 def modules() -> dict[str, Path]:
     package = ROOT / "grpo_plan"
     found = {}
@@ -70,9 +72,10 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Modules of the package that a file imports, type-checking blocks and function bodies included."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
@@ -80,7 +83,7 @@ def imports_of(path: Path) -> set[str]:
                 found.add(node.module.removeprefix("grpo_plan").lstrip(".") or "__init__")
         elif isinstance(node, ast.Import):
             found |= {a.name.removeprefix("grpo_plan.") for a in node.names if a.name.startswith("grpo_plan.")}
-    return found
+    return frozenset(found)
 
 
 def layer_of(module: str) -> str:

@@ -30,6 +30,8 @@ from grpo_plan.plots import draw_mix, plot_mix
 from tests.conftest import pilot_of
 from tests.test_cli import Run, run
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 __all__ = ["run"]  # a fixture
 
 SHAPES = {"a": (0.5, 3.0), "b": (1.5, 1.5), "c": (3.0, 0.5)}

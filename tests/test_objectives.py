@@ -25,6 +25,8 @@ from grpo_plan.planning import KappaRange, plan_group_size
 from grpo_plan.planning.objectives import hard_coverage, hard_coverage_limits, rare_mode_miss
 from grpo_plan.rules import RuleCheck
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 BUDGET = Budget(rollouts=2_000_000, steps=500)
 EVERY = range(2, 129)
 p = sp.symbols("p", positive=True)

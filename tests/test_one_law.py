@@ -97,6 +97,51 @@ def test_how_far_ratios_are_off_by_two_laws_and_by_one(
     assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(missed, abs=1e-4)
 
 
+LOW, LOW_SHARES = np.array([0.02, 0.1, 0.9]), np.array([0.5, 0.3, 0.2])
+
+
+def low_law(g: int) -> Floats:
+    """The law of passes where pass rates take three values, most of them low."""
+    law: Floats = LOW_SHARES @ binom.pmf(np.arange(g + 1)[None, :], g, LOW[:, None])
+    return law
+
+
+def ends_law(g: int) -> Floats:
+    """The law of passes where 30 % of the prompts never pass, 15 % always do, and the others are uniform."""
+    return np.full(g + 1, 0.55 / (g + 1)) + np.r_[0.3, np.zeros(g - 1), 0.15]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("low", "missed"),
+    [
+        (False, {(1.0, 4, 8): (0.0138, 0.0158), (1.0, 4, 16): (0.0340, 0.0411), (KAPPA, 4, 16): (0.0269, 0.0024)}),
+        (True, {(1.0, 4, 8): (0.0122, 0.0141), (KAPPA, 4, 16): (0.0090, 0.0103)}),
+    ],
+)
+def test_where_one_law_is_the_worse(low: bool, missed: dict[tuple[float, int, int], tuple[float, float]]) -> None:
+    """The numbers of eq. 28 that speak against one law, of `grpo` in a table up to 16."""
+    errors: dict[tuple[float, int, int], list[list[float]]] = {case: [] for case in missed}
+    law_of = low_law if low else ends_law
+    for i in range(40):
+        rng = np.random.default_rng([2801, i])
+        if low:
+            rates = rng.choice(LOW, 400, p=LOW_SHARES)
+        else:
+            share = rng.random(200)
+            rates = np.where(share < 0.45, share >= 0.3, rng.beta(1, 1, 200))
+        fit = fit_pass_rates(Pilot.from_counts(rng.binomial(8, rates), 8))
+        sizes = [4, 8, 16]
+        found = (mixed_laws(fit, sizes), laws_of_one(fit, sizes), {g: law_of(g) for g in sizes})
+        for (kappa, a, b), list_of in errors.items():
+            two, one, true = (
+                math.log(per_rollout(laws, a, kappa, "grpo") / per_rollout(laws, b, kappa, "grpo")) for laws in found
+            )
+            list_of.append([two - true, one - true])
+    for case, values in missed.items():
+        assert np.sqrt(np.mean(np.square(errors[case]), axis=0)) == pytest.approx(values, abs=1e-4), case
+
+
 @pytest.mark.parametrize("name", ["grpo", "rloo", "maxrl", "sign"])
 def test_a_plan_and_a_comparison_give_one_ratio(hard: PassRateFit, name: str) -> None:
     """`remedies` and `plan` say the same of two designs, limits included."""

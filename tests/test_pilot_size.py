@@ -18,6 +18,8 @@ from grpo_plan.planning.pilot_size import advice, expected_limits, on_grid, plan
 from tests.conftest import pilot_of
 from tests.test_cli import Run, document, run  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 
 def test_the_half_width_is_reached_and_no_more_prompts_are_asked_for() -> None:
     plan = plan_pilot((0.3, 0.3), target_group_size=16, half_width=0.04)

@@ -19,6 +19,8 @@ from grpo_plan.planning.signal import group_moments, progress, two_stage_group_s
 from tests.conftest import pilot_of
 from tests.helpers import assert_mean
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 EVERY = range(2, 200)
 
 

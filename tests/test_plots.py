@@ -31,6 +31,8 @@ from grpo_plan.plots import (
 )
 from tests.conftest import ROOT, pilot_of
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 
 def test_dead_fraction_is_drawn_on_the_given_axes(example_fit: PassRateFit) -> None:
     figure, ax = plt.subplots()

@@ -40,6 +40,8 @@ from grpo_plan.remedies.variants import pooled_parts, variant_agreement
 from tests.helpers import assert_mean, enumerated, outcomes
 from tests.test_cli import Run, run  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 Floats = NDArray[np.float64]
 HALF = Fraction(1, 2)
 KINDS = ("all_fail", "mixed", "all_pass")

@@ -33,6 +33,8 @@ from grpo_plan.plots import plot_dead_fraction, plot_pass_rates
 from grpo_plan.provenance import Provenance
 from tests.conftest import pilot_of
 
+pytestmark = pytest.mark.usefixtures("equal_pilots_share")
+
 Counts = NDArray[np.int64]
 ALL = np.array(EXAMPLE_PROMPTS_BY_SUCCESSES)
 FAILS, PASSES = int(ALL[0]), int(ALL[-1])

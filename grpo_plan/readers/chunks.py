@@ -12,6 +12,7 @@ from grpo_plan.readers.counting import ReadOptions, Tally, count_rewards, group_
 from grpo_plan.readers.frames import kept_rows
 from grpo_plan.readers.jsonlines import BATCH_ROWS, SAMPLE_ROWS, count_columns
 from grpo_plan.readers.values import number_of, reward_of, text_of
+from grpo_plan.readers.wide_frames import count_wide
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,6 +89,8 @@ def count_chunks(chunks: Iterable[Chunk], name: str, roles: ColumnMap, options: 
             continue
         for start in range(0, frame.height, BATCH_ROWS):
             part = frame.slice(start, BATCH_ROWS)
+            if count_wide(part, roles, options, tally):
+                continue
             columns = {role: _plain(part[column], role).to_list() for role, column in roles.roles().items()}
             count_columns(columns, roles, options, lambda i, start=start, place=place: place(start + i), tally)  # type: ignore[misc]
 

@@ -108,9 +108,10 @@ class Tally:
 
     def take_rows(self, n: NDArray[np.int64], k: NDArray[np.int64]) -> None:
         """Note the counts of rows, each a prompt or one visit of it."""
-        pairs, counts = np.unique(np.stack([n, k]), axis=1, return_counts=True)
-        for rollouts, passes, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
-            self.row_counts[rollouts, passes] += count
+        width = int(k.max()) + 1 if k.size else 1
+        cells, counts = np.unique(n * width + k, return_counts=True)
+        for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+            self.row_counts[divmod(cell, width)] += count
 
     def _compact(self) -> None:
         self.parts = [merged(self.parts)]
@@ -153,7 +154,8 @@ class Tally:
         notes = list(self.notes)
         if self.repeated_rows and self.added > cells.height:
             notes.append(f"{name}: {self.added - cells.height:,} rows repeat a prompt; their counts were added up.")
-        several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height
+        apart = any(cells[key].null_count() < cells.height for key in KEYS[1:])  # else prompts alone tell cells apart
+        several = cells.group_by("prompt").len().filter(pl.col("len") > 1).height if apart else 0
         if several:
             notes.append(f"{name}: {several:,} prompt names occur in several strata or temperatures; counted apart.")
         lengths = {name: _mean_tokens(cells, name) for name in ("tokens", "pass_tokens", "fail_tokens")}

@@ -132,7 +132,8 @@ def whole_of(text: str) -> int | None:
 
 def texts_of(values: Sequence[object]) -> list[str | None]:
     """Texts of a batch, None where missing."""
-    if set(map(type, values)) == {str} and "" not in values:
+    kinds = set(map(type, values))
+    if kinds == {type(None)} or (kinds == {str} and "" not in values):
         return list(values)  # type: ignore[arg-type]
     return [text_of(v) for v in values]
 

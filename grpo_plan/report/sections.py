@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from grpo_plan.batches import compare_sampling, refill
 from grpo_plan.costs import Budget
-from grpo_plan.documents.diagnose import diagnosis_json, what_if_json
 from grpo_plan.documents.fit import fit_document, fits_by_stratum
 from grpo_plan.documents.mix import mix_document
 from grpo_plan.documents.plan import plan_document
@@ -24,9 +23,10 @@ from grpo_plan.planning.plan import Plan
 from grpo_plan.planning.temperature import plan_temperature
 from grpo_plan.report.request import ReportRequest
 from grpo_plan.run_log import RunLog
-from grpo_plan.runs.diagnosis import Diagnosis, diagnose
-from grpo_plan.runs.difficulty import difficulty_of
 from grpo_plan.trainers.planned import PlannedRecipe
+
+if TYPE_CHECKING:
+    from grpo_plan.runs.diagnosis import Diagnosis
 
 Made = TypeVar("Made")
 SCHEMA = 1
@@ -139,6 +139,10 @@ def mix_section(pilot: Pilot, plan: Plan, request: ReportRequest) -> dict[str, A
 
 def diagnosis_section(run: RunLog, request: ReportRequest) -> tuple[dict[str, Any], Diagnosis]:
     """``diagnose --json``."""
+    from grpo_plan.documents.diagnose import diagnosis_json, what_if_json
+    from grpo_plan.runs.diagnosis import diagnose
+    from grpo_plan.runs.difficulty import difficulty_of
+
     found = diagnose(run, request.expectation, settings=request.settings)
     sizes = request.aggregates
     elsewhere = what_if_json(difficulty_of(found.facts), sizes, found.facts.group_size) if sizes else None

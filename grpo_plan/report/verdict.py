@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Plan
-from grpo_plan.runs.diagnosis import Diagnosis
 from grpo_plan.runs.finding import Severity
+
+if TYPE_CHECKING:
+    from grpo_plan.runs.diagnosis import Diagnosis
 
 FAR = (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH, FitStatus.UNKNOWN)
 

@@ -80,6 +80,7 @@ class Difficulty:
     level: float
     basis: PassRateFit | Recovered
     _cache: dict[int, GroupsAt] = field(default_factory=dict)
+    _dead: dict[int, Expected] = field(default_factory=dict)
     _dropping: dict[int, Dropping] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -104,6 +105,21 @@ class Difficulty:
             self._cache[g] = found
         return self._cache[g]
 
+    def dead(self, group_size: int) -> Expected:
+        """The dead fraction of `at` alone, for less: each part of an aggregate's has limits that are solved for.
+
+        Raises:
+            DomainError: The group size is no whole number of at least 1.
+        """
+        g = as_one_group_size(group_size)
+        if g not in self._dead:
+            if isinstance(self.basis, PassRateFit):
+                d = self.basis.dead(g, self.level)
+                self._dead[g] = Expected(value=d.value, low=d.low, high=d.high, level=self.level)
+            else:
+                self._dead[g] = _expected(self.basis.dead(g), self.level)
+        return self._dead[g]
+
     def dropping(self, group_size: int) -> Dropping | None:
         """What leaving out prompts whose last group was dead would do; None without rollouts."""
         g = as_one_group_size(group_size)
@@ -117,14 +133,12 @@ class Difficulty:
             Expected(value=value, low=limits[0], high=limits[1], level=self.level)
             for value, limits in ((d.all_pass, d.all_pass_interval), (d.all_fail, d.all_fail_interval))
         ]
-        dead = Expected(value=d.value, low=d.low, high=d.high, level=self.level)
         says = f"{self.rests_on} {d.status.sentence}"
-        return GroupsAt(group_size=g, dead=dead, all_pass=ends[0], all_fail=ends[1], says=says)
+        return GroupsAt(group_size=g, dead=self.dead(g), all_pass=ends[0], all_fail=ends[1], says=says)
 
     def _of_aggregates(self, g: int, recovered: Recovered) -> GroupsAt:
-        found = [ask(g) for ask in (recovered.dead, recovered.all_pass, recovered.all_fail)]
-        dead, passing, failing = (_expected(share, self.level) for share in found)
-        return GroupsAt(group_size=g, dead=dead, all_pass=passing, all_fail=failing, says=self.rests_on)
+        passing, failing = (_expected(ask(g), self.level) for ask in (recovered.all_pass, recovered.all_fail))
+        return GroupsAt(group_size=g, dead=self.dead(g), all_pass=passing, all_fail=failing, says=self.rests_on)
 
 
 def difficulty_of(facts: Facts, *, level: float | None = None) -> Difficulty | Undetermined:

@@ -37,11 +37,11 @@ def raise_group_size(case: Case) -> Remedy:
     numbers: Numbers = {"group_size": float(FACTORS[0] * g), "rollouts": rollouts}
     parts = []
     for size in (g, *(factor * g for factor in FACTORS)):
-        at = found.at(size)
-        mixed = _mixed(at.dead, rollouts, size)
-        numbers |= {f"{name}_at_{size}": x for name, x in numbers_of("dead", at.dead).items()}
+        dead = found.dead(size)
+        mixed = _mixed(dead, rollouts, size)
+        numbers |= {f"{name}_at_{size}": x for name, x in numbers_of("dead", dead).items()}
         numbers |= {f"{name}_at_{size}": x for name, x in numbers_of("mixed_groups", mixed).items()}
-        parts.append(f"D({size}) = {share(at.dead)}, {counts(mixed.value, mixed.low, mixed.high)} mixed groups")
+        parts.append(f"D({size}) = {share(dead)}, {counts(mixed.value, mixed.low, mixed.high)} mixed groups")
     expected = f"{'; '.join(parts)} {unit}. {found.rests_on}"
     two, four = FACTORS
     price = f"{two} or {four} times the rollouts, or as many rollouts of 1/{two} or 1/{four} of the prompts."

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from grpo_plan.report.page.scales import Scale
 from grpo_plan.report.page.words import visible
 
 WIDE, NARROW = (760.0, 340.0), (340.0, 280.0)
 TICK, GAP = 5.0, 6.0
+ATTRIBUTE = {ord('"'): "&quot;", **{ord(sign): f"&#{ord(sign)};" for sign in "\n\r\t"}}  # else they get lost
 
 
 def element(name: str, *inside: str, **attributes: str | float | None) -> str:
@@ -20,11 +21,15 @@ def element(name: str, *inside: str, **attributes: str | float | None) -> str:
     '<text x="1.5" text-anchor="end" class="tick">a &lt; b</text>'
     """
     held = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_number(value))}"
+        f" {key.rstrip('_').replace('_', '-')}={_quoted(_number(value))}"
         for key, value in attributes.items()
         if value is not None
     )
     return f"<{name}{held}>{''.join(inside)}</{name}>" if inside else f"<{name}{held}/>"
+
+
+def _quoted(value: str) -> str:
+    return f'"{escape(value, quote=False).translate(ATTRIBUTE)}"'
 
 
 def _number(value: str | float) -> str:
@@ -33,7 +38,7 @@ def _number(value: str | float) -> str:
 
 def text(words: object) -> str:
     """Words, escaped."""
-    return escape(visible(str(words)))
+    return escape(visible(str(words)), quote=False)
 
 
 def line(points: Iterable[tuple[float, float]], class_: str) -> str:
