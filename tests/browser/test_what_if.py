@@ -259,10 +259,10 @@ def test_a_capped_refill_is_said_and_a_budget_that_it_breaks(reports: dict[str, 
 
 def test_a_hundred_million_prompts_are_drawn(reports: dict[str, Path], open_page: Open) -> None:
     opened = open_page(reports["full"])
-    opened.page.evaluate(
-        "drawSpread(document.getElementById('spread'), spreadOf({feasible: true, refill: null, dead: {value: 0.4},"
-        " design: {prompts_per_step: 100000000}}), null)"
-    )
+    opened.page.evaluate("grpoPlan.report.what_if.ranges.prompts_per_step[1] = 1e9")  # as of a plan of that size
+    choose(opened.page, fixed="prompts", prompts=100_000_000)
+    assert result_of(opened)["design"]["prompts_per_step"] == 100_000_000
+    assert opened.page.locator("#spread-picture").is_visible()
     opened.assert_quiet()
 
 
