@@ -59,7 +59,7 @@ def compare_sampling(
     """
     require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
     require(plan, Refill, "plan", "Plan a refill first: refill(fit, ...).")
-    g, dead, n = plan.group_size, plan.dead, plan.prompts_per_step
+    g, dead = plan.group_size, plan.dead
     most = as_count(DEFAULT_FACTOR * g if max_group_size is None else max_group_size, "max_group_size", minimum=2)
     whole = Bounded(value=float(g), low=float(g), high=float(g))
     value = plan.at_value.dead_fraction
@@ -67,8 +67,8 @@ def compare_sampling(
     once = Bounded(
         value=g / (1.0 - value), low=g / (1.0 - dead.low), high=None if dead.high >= 1.0 else g / (1.0 - dead.high)
     )
-    low, high = plan.limits(lambda at: at.rollouts.mean / n)
-    refilled = Bounded(value=plan.at_value.rollouts.mean / n, low=low, high=high)
+    low, high = plan.limits(lambda at: at.rollouts.mean / at.mixed_groups)
+    refilled = Bounded(value=plan.at_value.rollouts.mean / plan.at_value.mixed_groups, low=low, high=high)
     rows = [
         SamplingCost(
             scheme=scheme,
