@@ -45,8 +45,13 @@ def progress_limits(
         level: Confidence level.
     """
     advantage = get_estimator(estimator)
-    laws = laws_of_one(fit, {advantage.law_size(size) for size in sizes})
-    moments = [advantage.moments(laws.__getitem__, size) for size in sizes]
+    known = estimator, *sizes
+    laws = fit.remembered(
+        ("progress laws", *known), lambda: laws_of_one(fit, {advantage.law_size(size) for size in sizes})
+    )
+    moments = fit.remembered(
+        ("progress moments", *known), lambda: [advantage.moments(laws.__getitem__, size) for size in sizes]
+    )
     worth = np.array([_worth(m, kappa, coherence) for m in moments]) * np.asarray(groups)
     best = int(np.argmax(worth))
     if which == best or worth[which] <= 0.0:
@@ -54,12 +59,15 @@ def progress_limits(
         return share, share
     ratio = float(worth[which] / worth[best])
 
-    def tangent(p: Floats) -> Floats:
-        mine, other = (
-            _influence(advantage, size, moments[i], kappa, coherence, p, laws[advantage.law_size(size)])
-            for i, size in ((which, sizes[which]), (best, sizes[best]))
+    def influence(i: int, p: Floats) -> Floats:
+        law = laws[advantage.law_size(sizes[i])]
+        return fit.remembered(
+            ("influence", known, i, kappa, coherence, p.tobytes()),
+            lambda: _influence(advantage, sizes[i], moments[i], kappa, coherence, p, law),
         )
-        return mine - other
+
+    def tangent(p: Floats) -> Floats:
+        return influence(which, p) - influence(best, p)
 
     functional = custom(tangent, "progress ratio")
     low, high = fit.limits_of(functional, level)
