@@ -112,8 +112,6 @@ def report(
     several = dict(by_temperature(files or [], "--pilot", "FILE"))
     if not request.sources and not several:
         raise DomainError("report needs a pilot or a run; got none. Give a file, e.g. grpo-plan report pilot.jsonl.")
-    if len(several) == 1:
-        raise DomainError("--pilot T=FILE names one temperature; give two or more, or the file alone.")
     if plan == "":
         raise DomainError("--plan must name a file; got ''. Give the JSON of plan or fit, or leave it out.")
     if len(once := list(dict.fromkeys(request.sources))) < len(request.sources):
@@ -143,6 +141,8 @@ def report(
     found = sort_sources(request.sources, request.options.get("format"))
     if several and found.pilots and not found.both:
         raise DomainError("--pilot T=FILE names the pilots; got another one without a temperature. Leave one out.")
+    if len(several) == 1:
+        raise DomainError("--pilot T=FILE names one temperature; give two or more, or the file alone.")
     for_run = plan is not None or run or config or group_size is not None
     undecided = not found.run and not several and len(request.sources) == 1
     if for_run and not found.run and not undecided:

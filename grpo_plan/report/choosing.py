@@ -90,7 +90,7 @@ def what_if_section(
 
 
 def bounded(sizes: list[int], presets: int, chosen: int | None) -> list[int]:
-    """The group sizes whose laws fit on a page, the chosen one before all, then the small ones; none if it does not fit.
+    """The group sizes whose laws fit on a page, the chosen one first; none where it does not fit.
 
     >>> bounded([2, 4, 90_000], 1, 4), bounded([2, 90_000], 1, 90_000)
     ([2, 4], [])
