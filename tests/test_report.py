@@ -17,8 +17,10 @@ from grpo_plan.cli.report_sources import BOTH, PERHAPS, PILOT, RUN, kind_of
 from grpo_plan.costs import Budget, CostModel
 from grpo_plan.errors import DomainError
 from grpo_plan.example import example_run_lines
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.pilot import Pilot
 from grpo_plan.report.build import EVERYTHING, build_report
+from grpo_plan.report.first import MEND
 from grpo_plan.report.request import ASSUMED_STEP
 from tests.test_cli import Answer
 
@@ -336,3 +338,143 @@ def test_the_page_is_written_whole_or_not_at_all(run: Run, tmp_path: Path, monke
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         main()
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+# what is said first, and what is refused ------------------------------------------------------------------------
+
+
+def test_every_status_has_a_first_step_in_whole_sentences() -> None:
+    assert set(MEND) == set(FitStatus)
+    acted_on = {FitStatus.OK, FitStatus.DEAD_KINDS_UNKNOWN}
+    for status, text in MEND.items():
+        told = text.format(n=8, size=64, half=32)
+        assert (not told) == (status in acted_on)
+        assert not told or (told[0].isupper() and told.endswith(".") and "{" not in told)
+    for status in FitStatus:
+        if status.about_source:
+            assert MEND[status].startswith("Mend the pilot before you act on it: "), status
+
+
+@pytest.mark.parametrize(
+    ("successes", "options", "first"),
+    [
+        ([3], (), "roll out more prompts"),
+        (MIXED, ("--weak-prior", "other"), "roll out the policy that you will train"),
+        ([0] * 40 + [4, 5, 6, 7] * 30, (), "were removed by their own count"),
+    ],
+    ids=["one prompt", "another model", "selected"],
+)
+def test_a_pilot_to_mend_comes_before_its_plan(
+    run: Run, tmp_path: Path, successes: list[int], options: tuple[str, ...], first: str
+) -> None:
+    counts(tmp_path / "pilot.jsonl", successes)
+    verdict = payload(run, "pilot.jsonl", "--group-sizes", "4,8", *options)["verdict"]
+    assert first in verdict["first"]
+    assert "Train with" not in verdict["first"]
+    assert verdict["sentences"][0].startswith(f"Provisional ({verdict['status']}): ")
+    assert ("in 9 of 10" in verdict["sentences"][1]) == (len(successes) > 30)
+
+
+def test_a_verdict_names_the_objective_that_picked(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    verdict = payload(run, "pilot.jsonl", "--objective", "rare-mode", "--group-sizes", "4,8")["verdict"]
+    assert verdict["sentences"][0].endswith(": picked by rare-mode.")
+    assert "kappa" not in f"{verdict['sentences']}{verdict['first']}"
+    alone = payload(run, "pilot.jsonl", "--group-sizes", "8")["verdict"]["sentences"]
+    assert alone[0] == "Groups of 8, 128 prompts a step, the only group size that was compared."
+
+
+def test_alike_prompts_are_judged_by_groups_that_were_seen(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    told = payload(run, "pilot.jsonl", "--group-sizes", "512")["verdict"]["sentences"][2]
+    assert "<1e-9: it does not see that prompts differ" in told
+
+
+def test_the_finding_of_a_run_comes_first(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    logged = [json.loads(line) for line in example_run_lines()]
+    rows(tmp_path / "log.jsonl", logged)
+    body = payload(run, "pilot.jsonl", "log.jsonl", "--group-sizes", "4,8")
+    graver = [f for f in body["diagnose"]["findings"] if f["severity"] != "info"]
+    first = body["verdict"]["first"]
+    if graver:
+        assert first.startswith(graver[0]["remedy"])
+        assert graver[0]["id"] in first
+    else:
+        assert first.startswith("The run shows no warning. For the next run: ")
+
+
+def test_the_step_of_an_example_is_one_that_the_trainer_takes(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    words = ("pilot.jsonl", "--trainer", "trl", "--gpus", 7, "--micro-batch", 3, "--group-sizes", "2,4,8")
+    body = payload(run, *words)
+    assert body["plan"]["recommended"]["prompts_per_step"] == 126
+    assert body["provenance"]["assumed"][0].startswith(
+        "No budget was given: the plan is of one step of 126 prompts (trl"
+    )
+    assert again(run, body["provenance"]["commands"]["plan"]) == body["plan"]
+
+
+def test_a_page_without_its_plan_says_so(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    answer = run("report", "pilot.jsonl", "--budget-rollouts", 1000, "--steps", 900, "-o", "page.html")
+    assert answer.code == 0
+    assert answer.err.count("note: the page holds no plan. ") == 1
+    first = payload(run, "pilot.jsonl", "--budget-rollouts", 1000, "--steps", 900)["verdict"]["first"]
+    assert first.startswith("Change the budget or another option of the plan, then report again. No design fits ")
+
+
+def test_large_groups_are_left_out_of_the_tables(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    body = payload(run, "pilot.jsonl", "--group-sizes", "8,40000")
+    assert body["what_if"]["presets"][0]["group_sizes"] == [8]
+    assert "up to 40,000" in next(m["reason"] for m in body["missing"] if m["section"] == "what_if of large groups")
+    assert body["refill"] is not None
+    assert len(json.dumps(body)) < 2_000_000
+
+
+def test_a_log_that_is_no_pilot_is_a_run(run: Run, tmp_path: Path) -> None:
+    rows(tmp_path / "log.jsonl", [{"step": i, "reward": 0.4} for i in range(1, 31)])
+    body = payload(run, "log.jsonl")
+    assert body["diagnose"]["run"]["steps"] == 30
+    assert "holds no rollouts" in body["verdict"]["status_sentence"]
+
+
+def test_sources_are_counted_once_and_one_temperature_is_none(run: Run, tmp_path: Path) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    answer = run("report", "pilot.jsonl", "pilot.jsonl", "--group-sizes", "8", "--json")
+    assert answer.code == 0
+    assert "note: a source that is given twice is read once.\n" in answer.err
+    assert json.loads(answer.out)["fit"]["pilot"]["prompts"] == len(MIXED)
+    refused = run("report", "--pilot", "1=pilot.jsonl", "--json")
+    assert (refused.code, "give two or more" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--objective", "nosuch"), ("--group-sizes", "1"), ("--group-sizes", "2,0"), ("--group-sizes", "-4"),
+        ("--group-sizes", "1e9"), ("--coherence", "nan"), ("--coherence", "1"), ("--max-dead", "nan"),
+        ("--rare-share", "0"), ("--removed", ""), ("--kappa", "300:1"), ("--level", "2"),
+        ("--prompts-per-step", "0"), ("--budget-rollouts", "1e15", "--steps", "5"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_options_are_refused_as_by_plan_and_before_the_read(run: Run, options: tuple[str, ...]) -> None:
+    told = run("report", "no such file", *options, "--json")
+    assert told.code == 2
+    assert told.err.startswith(f"grpo-plan: {options[0]} must ") or "level must" in told.err
+    size = () if "--prompts-per-step" in options or "--steps" in options else ("--prompts-per-step", "128")
+    planned = run("plan", "no such file", *size, *options)
+    assert (planned.code, planned.err) == (2, told.err)
+
+
+@pytest.mark.parametrize(
+    "options", [("--population", "1"), ("--truncated",), ("--dropped-groups", "5"), ("--removed", "dead")], ids=" ".join
+)
+def test_a_pilot_that_cannot_be_fitted_is_refused_as_by_fit(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
+    counts(tmp_path / "pilot.jsonl", MIXED)
+    told, fit = (run(command, "pilot.jsonl", *options, "--json") for command in ("report", "fit"))
+    assert told.code == fit.code != 0
+    assert told.err == fit.err
+    assert not told.out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, require
 from grpo_plan.batches.refilling import Refill
-from grpo_plan.batches.stopping import Bounded, adaptive_sampling
+from grpo_plan.batches.stopping import MAX_ADAPTIVE, Bounded, adaptive_sampling
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 
@@ -46,7 +46,8 @@ def compare_sampling(
     Args:
         fit: The fit that ``plan`` was made from.
         plan: A refill; its level, group size and generation batch are used.
-        max_group_size: Most rollouts of a prompt in adaptive sampling, a multiple of ``round_size``; default 2 G.
+        max_group_size: Most rollouts of a prompt in adaptive sampling, a multiple of ``round_size``; default 2 G, at
+            most 4,096.
         round_size: Rollouts that adaptive sampling draws at a time.
 
     >>> from grpo_plan.batches.refilling import refill
@@ -60,7 +61,8 @@ def compare_sampling(
     require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
     require(plan, Refill, "plan", "Plan a refill first: refill(fit, ...).")
     g, dead = plan.group_size, plan.dead
-    most = as_count(DEFAULT_FACTOR * g if max_group_size is None else max_group_size, "max_group_size", minimum=2)
+    default = min(DEFAULT_FACTOR * g, MAX_ADAPTIVE)
+    most = as_count(default if max_group_size is None else max_group_size, "max_group_size", minimum=2)
     whole = Bounded(value=float(g), low=float(g), high=float(g))
     value = plan.at_value.dead_fraction
     dropped = Bounded(value=value, low=dead.low, high=dead.high)

@@ -79,6 +79,7 @@ def plan(
     Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500 --trainer trl
     """
     from grpo_plan.cli.plan_json import plan_document
+    from grpo_plan.cli.plan_options import check_plan_options
     from grpo_plan.cli.plot import picture_target
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
@@ -87,6 +88,13 @@ def plan(
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
+    check_plan_options(
+        objective=objective, kappa=kappa, estimator=estimator, coherence=coherence, level=level, group_sizes=sizes,
+        removed=request.missing.get("removed"),
+        limits={
+            "max_dead": max_dead, "hard_below": hard_below, "min_coverage": min_coverage, "rare_share": rare_share,
+        },
+    )  # fmt: skip
     refill = bool(costs.values.get("refill"))
     parse_estimator(estimator)  # a wrong name is told before a long read
     trainer.rules(costs.values.get("gpus"), estimator, refill=refill)

@@ -74,6 +74,20 @@ class Reading:
         self.found = self.found.without_run()
         return None
 
+    def run_instead(
+        self, names: list[str] | None, config: list[str] | None, group_size: int | None, settings: DiagnosisSettings
+    ) -> RunLog | None:
+        """The one source, which is no pilot, as the log of a run; None where it is no log of several steps either."""
+        before, self.found = self.found, Sorted(pilots=(), run=tuple(self.request.sources))
+        try:
+            log = self.run(names, config, group_size, settings)
+        except GrpoPlanError:
+            log = None
+        if log is None or log.steps.size < 2 or not log.metrics:
+            self.found = before
+            return None
+        return log
+
     def pilots(self, run: RunLog | None) -> tuple[Pilot | dict[float, Pilot] | None, dict[str, str]]:
         """The pilot, or one a temperature; and why there is none."""
         names = list(self.files.values()) or list(self.found.pilots)

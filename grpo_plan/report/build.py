@@ -15,12 +15,13 @@ from grpo_plan.planning.plan import Plan
 from grpo_plan.planning.temperature_result import nearest_to_one
 from grpo_plan.report.choosing import common, only, what_if_section
 from grpo_plan.report.difficulty import difficulty_document
+from grpo_plan.report.example_step import example_prompts
 from grpo_plan.report.request import (
-    ASSUMED_STEP,
     EXAMPLE_PROMPTS,
     FIT_SIZES,
     PLAIN_KAPPA,
     ReportRequest,
+    assumed_step,
 )
 from grpo_plan.report.result import Report
 from grpo_plan.report.sections import (
@@ -74,6 +75,7 @@ def build_report(
 
     Raises:
         DomainError: Neither pilot nor run, or an argument outside its domain.
+        PilotError: The pilot cannot be fitted as it was said to be, and there is no run.
 
     >>> pilot = Pilot.from_counts([0] * 40 + [2] * 20 + [4] * 40, 4)
     >>> report = build_report(pilot, budget=Budget(rollouts=100_000, steps=100), kappa=5.0)
@@ -87,6 +89,8 @@ def build_report(
     as_level(asked.level)
     main, others = _main(pilot)
     main = asked.main or main
+    if asked.budget is None and main is not None:
+        asked = replace(asked, budget=_example(main, asked), example=True)
     if asked.words is None:
         asked = replace(asked, words=spelled(asked, None if main is None else asked.cost_of(main)))
     missing = Missing(asked.absent)
@@ -98,7 +102,10 @@ def build_report(
             if section != "diagnose":
                 missing.setdefault(section, missing.get("pilot", NO_PILOT))
     else:
-        fit = missing.attempt("fit", lambda: fitted(main, asked))
+        if run is None:  # nothing else can be said: refused as fit refuses it
+            fit = fitted(main, asked)
+        else:
+            fit = missing.attempt("fit", lambda: fitted(main, asked), asked=True)
     if fit is not None:
         plan, made_with = _plan(fit, asked, body, missing, commands)
         _fit(fit, plan, run, asked, body, missing, commands)
@@ -129,10 +136,13 @@ def build_report(
     if trainer is None:
         missing.setdefault("trainer", missing.get("plan", NO_TRAINER))
     title = asked.title or _title(asked, main, run)
-    assumed = [ASSUMED_STEP] if main is not None and (asked.example or asked.budget is None) else []
+    assumed = []
+    if main is not None and asked.example and asked.budget is not None and asked.budget.prompts_per_step is not None:
+        assumed = [assumed_step(asked.budget.prompts_per_step, asked.trainer.trainer)]
+    refused = missing["fit"] if main is not None and fit is None else None
     document = {
         **command_document("report", {"title": title}),
-        "verdict": verdict_document(fit, plan, diagnosis, missing, asked.level),
+        "verdict": verdict_document(fit, plan, diagnosis, missing, asked.level, refused),
         **body,
         "assumptions": [] if plan is None else list(plan.assumptions),
         "provenance": _provenance(asked, commands, assumed),
@@ -140,6 +150,13 @@ def build_report(
         "missing": [{"section": name, "reason": reason} for name, reason in missing.items() if name != "pilot"],
     }
     return Report(title=title, missing=dict(missing), _document=document)
+
+
+def _example(main: Pilot, asked: ReportRequest) -> Budget:
+    """A step of an example, where no budget was given."""
+    model = asked.cost_of(main)
+    rules = asked.trainer.rules(model.gpus, asked.estimator, refill=model.refill)
+    return Budget(prompts_per_step=example_prompts(rules, asked.group_sizes))
 
 
 def _main(pilot: Pilot | Mapping[float, Pilot] | None) -> tuple[Pilot | None, Pilot | Mapping[float, Pilot] | None]:
@@ -161,8 +178,8 @@ def _plan(
     fit: PassRateFit, asked: ReportRequest, body: dict[str, Any], missing: Missing, commands: dict[str, str]
 ) -> tuple[Plan | None, PlannedRecipe]:
     words, budget = asked.said, asked.budget or Budget(prompts_per_step=EXAMPLE_PROMPTS)
-    plan = missing.attempt("plan", lambda: planned(fit, budget, asked))
-    made = None if plan is None else missing.attempt("plan", lambda: plan_section(plan, asked))
+    plan = missing.attempt("plan", lambda: planned(fit, budget, asked), asked=True)
+    made = None if plan is None else missing.attempt("plan", lambda: plan_section(plan, asked), asked=True)
     if plan is None or made is None:
         missing.setdefault("refill", f"There is no plan to refill: {missing['plan']}")
         return None, PlannedRecipe()
@@ -251,7 +268,7 @@ def _told(asked: ReportRequest, body: Mapping[str, Any]) -> str | None:
     """Whose numbers a run is held against: its plan, or the fit where the plan is an example; None where given."""
     if asked.expectation is not None or asked.own_pilot or body["fit"] is None:
         return None
-    return "fit" if body["plan"] is None or asked.example or asked.budget is None else "plan"
+    return "fit" if body["plan"] is None or asked.example else "plan"
 
 
 def _title(asked: ReportRequest, main: Pilot | None, run: RunLog | None) -> str:

@@ -17,6 +17,8 @@ from grpo_plan.report.sections import Missing, fitted
 from grpo_plan.report.what_if import RANGES, VERSION, Preset, preset_tables, table_sizes
 from grpo_plan.trainers.planned import PlannedRecipe
 
+MOST_CHANCES = 30_000  # numbers of the laws of passes in the tables: under 1 MB
+
 
 def what_if_section(
     fit: PassRateFit,
@@ -29,7 +31,18 @@ def what_if_section(
     """Tables and curve, into the body of a report."""
     advantage, words = get_estimator(asked.estimator), asked.said
     planned_sizes = [] if plan is None else [p.design.group_size for p in plan.frontier]
-    sizes = table_sizes(planned_sizes, advantage.min_group_size, asked.group_sizes)
+    every = table_sizes(planned_sizes, advantage.min_group_size, asked.group_sizes)
+    sizes = bounded(every, 1 + len(asked.thresholds), None if plan is None else plan.recommended.design.group_size)
+    if len(sizes) < len(every):
+        left = [size for size in every if size not in set(sizes)]
+        missing["what_if of large groups"] = (
+            f"{len(left):,} of {len(every):,} group sizes, up to {max(left):,}, are left out of the page's own tables, "
+            "which would grow with them; the plan compares them all. Ask for fewer with --group-sizes."
+        )
+    if not sizes:
+        missing.setdefault("curve", missing["what_if of large groups"])
+        missing.setdefault("what_if", missing["what_if of large groups"])
+        return
     body["curve"] = missing.attempt("curve", lambda: [dead_json(fit.dead(size, asked.level)) for size in sizes])
     found = missing.attempt("what_if", lambda: planned_kappa(asked.kappa, fit) if plan is None else plan.kappa)
     if found is None:
@@ -75,6 +88,21 @@ def what_if_section(
         "start": start,
         "ranges": _ranges(plan, start, kappas),
     }  # fmt: skip
+
+
+def bounded(sizes: list[int], presets: int, chosen: int | None) -> list[int]:
+    """The group sizes whose laws fit on a page, the chosen one first; none where it does not fit.
+
+    >>> bounded([2, 4, 90_000], 1, 4), bounded([2, 90_000], 1, 90_000)
+    ([2, 4], [])
+    """
+    room, kept = MOST_CHANCES // presets, []
+    for size in sorted(sizes, key=lambda size: (size != chosen, size)):
+        room -= size + 1
+        if room < 0:
+            break
+        kept.append(size)
+    return sorted(kept)
 
 
 def _preset(other: ThresholdPilot, asked: ReportRequest, missing: Missing) -> Preset | None:

@@ -19,10 +19,18 @@ from grpo_plan.trainers.choice import TrainerRequest
 EXAMPLE_PROMPTS = 128
 PLAIN_KAPPA = "1:300"
 FIT_SIZES = (2, 4, 8, 16, 32, 64)
-ASSUMED_STEP = (
-    f"No budget was given: the plan is of one step of {EXAMPLE_PROMPTS} prompts, as an example. Give "
-    "--budget-rollouts (or tokens, GPU-hours, USD) and --steps, or --prompts-per-step."
-)
+
+
+def assumed_step(prompts: int, trainer: str | None = None) -> str:
+    """What is said of a step whose size nothing tells."""
+    near = "" if trainer is None or prompts == EXAMPLE_PROMPTS else f" ({trainer} does not take {EXAMPLE_PROMPTS} here)"
+    return (
+        f"No budget was given: the plan is of one step of {prompts:,} prompts{near}, as an example. Give "
+        "--budget-rollouts (or tokens, GPU-hours, USD) and --steps, or --prompts-per-step."
+    )
+
+
+ASSUMED_STEP = assumed_step(EXAMPLE_PROMPTS)
 
 
 def installed_version() -> str:

@@ -12,7 +12,7 @@ from grpo_plan.documents.mix import mix_document
 from grpo_plan.documents.plan import plan_document
 from grpo_plan.documents.refill import refill_document, sizes_to_try
 from grpo_plan.documents.temperature import temperature_document
-from grpo_plan.errors import GrpoPlanError
+from grpo_plan.errors import DomainError, GrpoPlanError
 from grpo_plan.fitting.comparison import compare_estimates
 from grpo_plan.fitting.fit import fit_pass_rates
 from grpo_plan.fitting.result import PassRateFit
@@ -36,11 +36,16 @@ FEWEST_STRATA, MOST_STRATA = 2, 50
 class Missing(dict[str, str]):
     """Section to the reason why it is not there."""
 
-    def attempt(self, section: str, make: Callable[[], Made]) -> Made | None:
-        """What a section is made of; None, and the reason kept, where it cannot be made."""
+    def attempt(self, section: str, make: Callable[[], Made], *, asked: bool = False) -> Made | None:
+        """What a section is made of; None, and the reason kept, where it cannot be made.
+
+        Where the section takes what was ``asked`` for as it is, an argument outside its domain is no reason: it raises.
+        """
         try:
             return make()
         except GrpoPlanError as error:
+            if asked and isinstance(error, DomainError):
+                raise
             self.setdefault(section, str(error))
             return None
 

@@ -9,20 +9,27 @@ from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Plan
-from grpo_plan.runs.finding import Severity
+from grpo_plan.report.first import counted, doubtful, first_step, whole
 
 if TYPE_CHECKING:
     from grpo_plan.runs.diagnosis import Diagnosis
 
-FAR = (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH, FitStatus.UNKNOWN)
+NOT_READ = "No pilot was read: the pass rates of the prompts are not known."
+TOO_WIDE = 0.5  # an interval wider than this says more than the value in it
+SMALL = 1e-9  # shares below it are said to be below it
 
 
 def verdict_document(
-    fit: PassRateFit | None, plan: Plan | None, diagnosis: Diagnosis | None, missing: Mapping[str, str], level: float
+    fit: PassRateFit | None,
+    plan: Plan | None,
+    diagnosis: Diagnosis | None,
+    missing: Mapping[str, str],
+    level: float,
+    refused: str | None = None,
 ) -> dict[str, Any]:
-    """Status, sentences, and the first thing to do."""
+    """Status, sentences, and the first thing to do; ``refused``: why a pilot that was read cannot be fitted."""
     sentences: list[str] = []
-    status, meaning = "UNKNOWN", "No pilot was read: the pass rates of the prompts are not known."
+    status, meaning = "UNKNOWN", whole(refused or missing.get("pilot", NOT_READ))
     if fit is not None:
         status, meaning = fit.status.name, fit.status.sentence
         sentences += _of_plan(plan) if plan is not None else _of_fit(fit, missing, level)
@@ -32,75 +39,80 @@ def verdict_document(
         "status": status,
         "status_sentence": meaning,
         "sentences": sentences,
-        "first": _first(fit, plan, diagnosis, missing),
+        "first": first_step(fit, plan, diagnosis, missing, refused),
     }
 
 
 def _of_plan(plan: Plan) -> list[str]:
-    best, d = plan.recommended, plan.recommended.dead
-    design, mixed = best.design, best.batch.mixed_groups
+    design, dead = plan.recommended.design, plan.recommended.dead
+    steps = "" if design.steps is None else f" for {counted(design.steps, 'step')}"
+    doubt = doubtful(plan.fit)
+    before = "" if doubt is None else f"Provisional ({doubt.name}): "
+    groups = f"{'g' if before else 'G'}roups of {design.group_size}"
+    setting = f"{before}{groups}, {counted(design.prompts_per_step, 'prompt')} a step{steps}"
+    return [
+        f"{setting}{_choice(plan)}.",
+        _brings(plan),
+        *([_usual(plan.fit, dead)] if plan.fit.fitted_prompts > 1 else []),
+    ]
+
+
+def _choice(plan: Plan) -> str:
+    """Why this group size, after the design."""
+    if len(plan.frontier) == 1:
+        return ", the only group size that was compared"
+    if plan.objective != "signal":
+        return f": picked by {plan.objective}"
     low, high = plan.flat_range
-    steps = "" if design.steps is None else f" for {_count(design.steps, 'step')}"
     ends = (
         f"kappa = {plan.kappa.value:.3g}"
         if plan.kappa.value is not None
         else f"kappa from {plan.kappa.low:g} to {plan.kappa.high:g}"
     )
-    good = f"about as good are group sizes from {low} to {high}, for {ends}" if low != high else f"for {ends}"
-    said = [f"Groups of {design.group_size}, {_count(design.prompts_per_step, 'prompt')} a step{steps}: {good}."]
+    if low == high:
+        return f": no other group size of the table comes near, for {ends}"
+    return f": about as good are group sizes from {low} to {high}, for {ends}"
+
+
+def _brings(plan: Plan) -> str:
+    """Dead and mixed groups of a step; by their limits alone where the value says little."""
+    dead, batch, prompts = plan.recommended.dead, plan.recommended.batch, plan.recommended.design.prompts_per_step
+    vague = dead.value is None or dead.high - dead.low > TOO_WIDE or doubtful(plan.fit) is FitStatus.TOO_FEW_PROMPTS
     if plan.cost_model.refill:
-        said.append(f"{_share(d)} of the groups drawn are expected to be dead and are replaced.")
-    else:
-        said.append(
-            f"{_share(d)} of the groups are expected to be dead, so about {mixed.mean:,.0f} of "
-            f"{design.prompts_per_step:,} groups a step carry signal ({mixed.p05:,.0f} to {mixed.p95:,.0f} in 9 of 10 "
-            "steps)."
+        share = f"Between {_percent(dead.low)} and {_percent(dead.high)}" if vague else _share(dead)
+        return f"{share} of the groups drawn are expected to be dead and are replaced."
+    if vague:
+        low, high = (prompts * (1.0 - end) for end in (dead.high, dead.low))
+        return (
+            f"Between {_percent(dead.low)} and {_percent(dead.high)} of the groups are expected to be dead, so between "
+            f"{low:,.0f} and {high:,.0f} of {prompts:,} groups a step carry signal on average: the pilot tells no more."
         )
-    said.append(_usual(d))
-    return said
+    mixed = batch.mixed_groups
+    return (
+        f"{_share(dead)} of the groups are expected to be dead, so about {mixed.mean:,.0f} of {prompts:,} groups a "
+        f"step carry signal ({mixed.p05:,.0f} to {mixed.p95:,.0f} in 9 of 10 steps)."
+    )
 
 
 def _of_fit(fit: PassRateFit, missing: Mapping[str, str], level: float) -> list[str]:
     d = fit.dead(max(2, fit.max_measured_group_size), level)
     said = [f"{_share(d)} of groups of {d.group_size} are expected to be dead."]
     if "plan" in missing:
-        said.append(f"No plan: {missing['plan']}")
+        said.append(f"No plan: {whole(missing['plan'])}")
     return said
 
 
-def _usual(d: DeadFraction) -> str:
-    """What the formula at the mean pass rate would have said."""
-    if d.iid < d.low:
+def _usual(fit: PassRateFit, dead: DeadFraction) -> str:
+    """What the formula at the mean pass rate says; whether prompts differ is told by groups that were seen."""
+    reach = max(2, fit.max_measured_group_size)
+    seen = dead if dead.group_size <= reach else fit.dead(reach, dead.level)
+    if seen.iid < seen.low:
         told = "it does not see that prompts differ in difficulty"
+    elif seen.iid > seen.high:
+        told = "that lies above the interval"
     else:
-        told = "prompts may be alike in difficulty" if d.iid <= d.high else "that lies above the interval"
-    return f"The formula at the mean pass rate alone says {_percent(d.iid)}: {told}."
-
-
-def _first(fit: PassRateFit | None, plan: Plan | None, diagnosis: Diagnosis | None, missing: Mapping[str, str]) -> str:
-    if diagnosis is not None:
-        grave = diagnosis.at_least(Severity.WARNING)
-        if grave:
-            return grave[0].remedy
-    if plan is None:
-        return _last_sentence(missing.get("plan", "")) or "Roll out a pilot: 8 rollouts of a few hundred prompts."
-    if fit is not None and plan.recommended.dead.status in FAR:
-        return (
-            f"Check before the run: the pilot shows groups of up to {fit.max_measured_group_size}, and the plan rests "
-            f"on what lies beyond. {plan.recommended.dead.status.sentence}"
-        )
-    design = plan.recommended.design
-    setting = f"Train with groups of {design.group_size} and {_count(design.prompts_per_step, 'prompt')} a step"
-    if plan.kappa.value is None and plan.flat_range[0] != plan.flat_range[1]:
-        return (
-            f"{setting}, and measure kappa in the first step: it decides between {plan.flat_range[0]} and "
-            f"{plan.flat_range[1]} (docs/choosing.md)."
-        )
-    return f"{setting}, and plan again after some hundred steps: pass rates move."
-
-
-def _last_sentence(text: str) -> str:
-    return text.rstrip().rpartition(". ")[2]
+        told = "this pilot does not show that prompts differ in difficulty"
+    return f"The formula at the mean pass rate alone says {_percent(dead.iid)}: {told}."
 
 
 def _share(d: DeadFraction) -> str:
@@ -111,16 +123,14 @@ def _share(d: DeadFraction) -> str:
 def _percent(share: float) -> str:
     """A share in percent with the digits it needs.
 
-    >>> _percent(0.4392), _percent(0.0004), _percent(0.9999)
-    ('44 %', '0.04 %', '99.99 %')
+    >>> _percent(0.4392), _percent(0.0004), _percent(0.9999), _percent(8e-128)
+    ('44 %', '0.04 %', '99.99 %', '<1e-9')
     """
+    if 0.0 < share < SMALL:
+        return f"<{SMALL:.0e}".replace("e-0", "e-")
     percent = 100.0 * share
     if 1.0 <= percent <= 99.0 or percent in (0.0, 100.0):
         return f"{percent:.0f} %"
     if percent < 1.0:
         return f"{percent:.1g} %"
     return f"{percent:.2f} %" if percent < 99.995 else "over 99.99 %"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
