@@ -325,7 +325,7 @@ def _share(value: float) -> str:
     if value >= 0.9995:
         return ">99.9%" if value < 1.0 else "100%"
     if 0.0 < value < NO_SHARE:
-        return f"<{100.0 * NO_SHARE:.0e}%"
+        return "<1e-9"
     return f"{value:.1%}" if value >= 0.995 else f"{value:.0%}" if value >= 0.095 else f"{100.0 * value:.2g}%"
 
 

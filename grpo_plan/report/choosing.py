@@ -64,7 +64,7 @@ def what_if_section(
         "estimator": asked.estimator,
         "coherence": asked.coherence,
         "kappa": {
-            "low": kappas.low, "high": kappas.high, "value": kappas.value, "measured": kappas.measured,
+            "low": kappas.low, "high": kappas.high, "value": kappas.value, "measured": kappas.known,
             "shown": [float(k) for k in kappas.shown()],
         },
         "kappa_argument": words.kappa,
