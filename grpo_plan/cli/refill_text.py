@@ -248,7 +248,7 @@ def _print_options(out: Any, plan: Refill, others: list[Refill]) -> None:
             few(at.rounds.mean),
             _count(at.rounds.p95),
             f"{_count(at.rollouts.mean)}{_range(low, high, ',.0f')}",
-            *((_held(other),) if capped else ()),
+            *((few(at.mixed_groups),) if capped else ()),
             _share(used / at.rollouts.mean),
             few(at.surplus_mixed_groups),
         )
