@@ -137,16 +137,11 @@ def _cost_options(
         "prompts_per_step": optional_whole(prompts_per_step, "--prompts-per-step"),
         "rollouts_per_step": optional_whole(rollouts_per_step, "--rollouts-per-step"),
     }
-    try:
-        budget = Budget(
-            **whole,
-            gpu_hours=optional_number(budget_gpu_hours, "--budget-gpu-hours"),
-            usd=optional_number(budget_usd, "--budget-usd"),
-        )
-    except DomainError as error:
-        from grpo_plan.cli.plan_options import by_option
-
-        raise DomainError(by_option(str(error))) from None
+    budget = Budget(
+        **whole,
+        gpu_hours=optional_number(budget_gpu_hours, "--budget-gpu-hours"),
+        usd=optional_number(budget_usd, "--budget-usd"),
+    )
     counts = {
         "gpus": optional_whole(gpus, "--gpus"),
         "reward_parallel": optional_whole(reward_parallel, "--reward-parallel"),
