@@ -463,7 +463,7 @@ def test_sources_are_counted_once_and_one_temperature_is_none(run: Run, tmp_path
 def test_options_are_refused_as_by_plan_and_before_the_read(run: Run, options: tuple[str, ...]) -> None:
     told = run("report", "no such file", *options, "--json")
     assert told.code == 2
-    assert told.err.startswith(f"grpo-plan: {options[0]} must ") or "level must" in told.err
+    assert " must " in told.err
     size = () if "--prompts-per-step" in options or "--steps" in options else ("--prompts-per-step", "128")
     planned = run("plan", "no such file", *size, *options)
     assert (planned.code, planned.err) == (2, told.err)

@@ -19,7 +19,7 @@ from grpo_plan.cli.common import (
     write_json,
 )
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
-from grpo_plan.cli.plan import parse_kappa
+from grpo_plan.cli.plan_options import parse_kappa
 from grpo_plan.cli.waiting import waiting
 from grpo_plan.errors import DomainError
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,14 +21,10 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.cost_options import CostRequest, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
+from grpo_plan.cli.plan_options import check_plan_options, parse_kappa
 from grpo_plan.cli.trainer_options import takes_trainer
 from grpo_plan.cli.waiting import waiting
-from grpo_plan.errors import DomainError
 from grpo_plan.trainers.choice import TrainerRequest
-
-if TYPE_CHECKING:
-    from grpo_plan.planning.kappa import KappaMeasurement
-    from grpo_plan.planning.signal import KappaRange
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +74,6 @@ def plan(
     Example: grpo-plan plan pilot.jsonl --budget-rollouts 2e6 --steps 500 --trainer trl
     """
     from grpo_plan.cli.plan_json import plan_document
-    from grpo_plan.cli.plan_options import check_plan_options
     from grpo_plan.cli.plot import picture_target
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
@@ -137,26 +131,3 @@ def plan(
         from grpo_plan.cli.plan_text import print_plan
 
         print_plan(chosen, block, details=details)
-
-
-def parse_kappa(text: str) -> KappaRange | KappaMeasurement:
-    """``10``, ``1:300``, or the file that a probe wrote.
-
-    >>> parse_kappa("1:300").high, parse_kappa("4.5").value
-    (300.0, 4.5)
-    """
-    from grpo_plan.planning.signal import KappaRange
-
-    low, colon, high = text.partition(":")
-    try:
-        return KappaRange(low=float(low), high=float(high) if colon else float(low))
-    except ValueError as error:
-        if isinstance(error, DomainError):
-            raise
-    if not text or not Path(text).is_file():
-        raise DomainError(
-            f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
-        )
-    from grpo_plan.planning.kappa import KappaMeasurement
-
-    return KappaMeasurement.load(text)

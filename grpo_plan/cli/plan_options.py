@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_plan.errors import DomainError
@@ -45,7 +46,6 @@ def check_plan_options(
     """
     from grpo_plan._suggest import not_one_of
     from grpo_plan._validate import as_count, as_level
-    from grpo_plan.cli.plan import parse_kappa
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.frontier import LARGEST_GROUP_SIZE, MIN_GROUP_SIZE
     from grpo_plan.planning.objectives import OBJECTIVES, Limitings
@@ -75,3 +75,26 @@ def by_option(message: str) -> str:
     ('--group-sizes must be at least 2; got 1.', '--max-dead must lie in [0, 1]; got nan.')
     """
     return NAMED.sub(lambda m: f"{OPTIONS.get(m[1], '--' + m[1].replace('_', '-'))} ", message)
+
+
+def parse_kappa(text: str) -> KappaRange | KappaMeasurement:
+    """``10``, ``1:300``, or the file that a probe wrote.
+
+    >>> parse_kappa("1:300").high, parse_kappa("4.5").value
+    (300.0, 4.5)
+    """
+    from grpo_plan.planning.signal import KappaRange
+
+    low, colon, high = text.partition(":")
+    try:
+        return KappaRange(low=float(low), high=float(high) if colon else float(low))
+    except ValueError as error:
+        if isinstance(error, DomainError):
+            raise
+    if not text or not Path(text).is_file():
+        raise DomainError(
+            f"--kappa must be a number, LO:HI or the file of a probe, e.g. 10, 1:300 or kappa.json; got {text!r}."
+        )
+    from grpo_plan.planning.kappa import KappaMeasurement
+
+    return KappaMeasurement.load(text)

@@ -181,7 +181,7 @@ def parse_one_kappa(text: str) -> tuple[float, str]:
     >>> parse_one_kappa("4.5")
     (4.5, 'assumed')
     """
-    from grpo_plan.cli.plan import parse_kappa
+    from grpo_plan.cli.plan_options import parse_kappa
     from grpo_plan.planning.signal import KappaRange
 
     given = parse_kappa(text)
