@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from grpo_plan._suggest import not_one_of
 from grpo_plan.cli.common import (
     FormatOption,
     JsonOption,
@@ -21,7 +20,7 @@ from grpo_plan.cli.common import (
 )
 from grpo_plan.cli.cost_options import CostRequest, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
-from grpo_plan.cli.plan_options import check_plan_options, parse_kappa
+from grpo_plan.cli.plan_options import check_plan_options
 from grpo_plan.cli.trainer_options import takes_trainer
 from grpo_plan.cli.waiting import waiting
 from grpo_plan.trainers.choice import TrainerRequest
@@ -75,14 +74,12 @@ def plan(
     """
     from grpo_plan.cli.plan_json import plan_document
     from grpo_plan.cli.plot import picture_target
-    from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
-    from grpo_plan.planning.objectives import OBJECTIVES
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
     sizes = None if group_sizes is None else parse_group_sizes(group_sizes)
-    check_plan_options(
+    kappas = check_plan_options(
         objective=objective, kappa=kappa, estimator=estimator, coherence=coherence, level=level, group_sizes=sizes,
         removed=request.missing.get("removed"),
         limits={
@@ -90,11 +87,7 @@ def plan(
         },
     )  # fmt: skip
     refill = bool(costs.values.get("refill"))
-    parse_estimator(estimator)  # a wrong name is told before a long read
     trainer.rules(costs.values.get("gpus"), estimator, refill=refill)
-    if objective not in OBJECTIVES:
-        raise DomainError(not_one_of("objective", objective, OBJECTIVES))
-    kappas = parse_kappa(kappa)
     pilot = request.read()
     budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:

@@ -23,7 +23,7 @@ VERSION = 1
 WORTH_LIMITS = 0.8
 INNER_DIGITS = 12
 MOST_SIZES = 64
-RANGES = {
+RANGES: dict[str, list[float]] = {
     "prompts_per_step": [1, 100_000],
     "steps": [1, 1_000_000],
     "budget_rollouts": [1, 10**12],
