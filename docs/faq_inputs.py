@@ -159,11 +159,14 @@ def two_rewards(path: Path) -> None:
     rows = []
     for i in range(128):
         rate = rng.betavariate(0.35, 0.7)
-        for _ in range(8):
-            right = float(rng.random() < rate)
-            formed = float(right or rng.random() < 0.8)
-            row = {"step": 1, "prompt": f"What is {i} + {i}?", "completion": "", "correct": right, "format": formed}
-            rows.append(row | {"advantage": 0.0})
+        right = [float(rng.random() < rate) for _ in range(8)]
+        formed = [float(r or rng.random() < 0.8) for r in right]
+        total = [a + b for a, b in zip(right, formed, strict=True)]
+        mean = sum(total) / 8
+        spread = (sum((x - mean) ** 2 for x in total) / 7) ** 0.5 + 1e-4
+        for a, b, x in zip(right, formed, total, strict=True):
+            row = {"step": 1, "prompt": f"What is {i} + {i}?", "completion": "", "correct": a, "format": b}
+            rows.append(row | {"advantage": (x - mean) / spread})
     path.joinpath("completions").mkdir(parents=True, exist_ok=True)
     polars.DataFrame(rows).write_parquet(path / "completions" / "completions_00001.parquet")
 

@@ -27,14 +27,14 @@ HEAD = """\
 
 Every result has a picture: `gp.plot(result)` draws it, on axes of yours (`gp.plot(result, ax)`) or on those of a new
 figure, and returns the axes; `ax.figure.savefig("a.png")` writes them. In a notebook end the cell with
-`gp.plot(result).figure`: axes alone show no picture there. `grpo_plan.plots.PLOTS` lists the functions by type, with more
-than one for some; `NOT_DRAWN` says which types have none, and why.
+`gp.plot(result).figure`: axes alone show no picture there. `grpo_plan.plots.PLOTS` lists the functions by type, with
+more than one for some; `NOT_DRAWN` says which types have none, and why.
 
 One style sheet serves them all, and your own matplotlib settings are neither used nor changed. Where a result cannot
 tell, the picture says so: the grey line below the title is its status. Bands and thin bars with ends are intervals, at
-95 % unless asked otherwise; broad columns are values, and a curve or column with no band shows no interval: the result's
-own table or JSON has those that there are. Filled marks are counted, hollow ones fitted. The data of each picture are
-what it draws: `series`, `x` and `y` of curves, marks and bars, `low` and `high` of bands.
+95 % unless asked otherwise; broad columns are values, and a curve or column with no band shows no interval: the
+result's own table or JSON has those that there are. Filled marks are counted, hollow ones fitted. The data of each
+picture are what it draws: `series`, `x` and `y` of curves, marks and bars, `low` and `high` of bands.
 
 | colour | stands for |
 |---|---|

@@ -68,8 +68,8 @@ PILOT = (
     Entry(
         name="comparison",
         shows="The usual estimates of D(G) from 2 to 32 beside the default with its intervals",
-        read="A coloured curve that leaves the band is wrong, as far as the band's 95 % go; how wrong, nobody knows who has only "
-        "this pilot: the truth may lie anywhere in the band.",
+        read="A coloured curve that leaves the band is wrong, as far as the band's 95 % go; how wrong, nobody knows "
+        "who has only this pilot: the truth may lie anywhere in the band.",
         code="ax = gp.plot(gp.compare_estimates(fit, [2, 4, 8, 16, 32]))",
     ),
     Entry(
@@ -87,8 +87,8 @@ PILOT = (
     Entry(
         name="sessions",
         shows="Pass rate of two sessions less that of the same prompts in the other; no sign of dependence",
-        read="The title is the verdict; columns far from 0 with a small p mean that the policy or the scoring moved. Columns are "
-        "values; p, not an interval, says how far luck goes.",
+        read="The title is the verdict; columns far from 0 with a small p mean that the policy or the scoring moved. "
+        "Columns are values; p, not an interval, says how far luck goes.",
         code="""\
 rng = np.random.default_rng(1)
 passes = rng.binomial(4, np.repeat(rng.beta(0.6, 1.0, 150)[:, None], 2, axis=1))
@@ -124,8 +124,8 @@ PLAN = (
     Entry(
         name="frontier",
         shows="Cost of the same progress against the group size at three values of kappa; 4 to 8 are about as good",
-        read="Low is good; in the shaded range the worst case over kappa is within 10 points of the best possible. Curves are "
-        "values: the limits are in the table of `plan`.",
+        read="Low is good; in the shaded range the worst case over kappa is within 10 points of the best possible. "
+        "Curves are values: the limits are in the table of `plan`.",
         code="ax = gp.plot(plan)",
     ),
     Entry(
@@ -166,8 +166,8 @@ ax = gp.plot(gp.measure_kappa(norms, rewards=hard))""",
         name="sampling",
         shows="Rollouts per mixed group of fixed groups, a refill by batches of 1.5 and adaptive sampling",
         read="The refill draws by batches of 1.5 x 128 prompts, a bad size for these prompts (the picture before): one "
-        "at a time it would take what fixed groups take. The lowest row is rollouts per prompt, not per mixed group: it stops "
-        "at a pass.",
+        "at a time it would take what fixed groups take. The lowest row is rollouts per prompt, not per mixed group: "
+        "it stops at a pass.",
         code="""\
 refill = gp.refill(fit, prompts_per_step=128, group_size=8, batch_multiplier=1.5)
 ax = gp.plot(gp.compare_sampling(fit, refill))""",

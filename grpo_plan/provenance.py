@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from grpo_plan._shown import Shown
 from grpo_plan.errors import sentences
 
+FEW_STEPS = 4  # steps pooled over which a policy moves little
 REMOVED = ("all-pass", "all-fail", "dead")  # prompts with n of n passes, with none, or both
 
 
@@ -68,6 +69,7 @@ class Provenance(Shown):
         removed: Which prompts were taken out of the source by their own count, one of `REMOVED`; None if none.
         weak_prior: Whose pass rates these are, if another model's than the one to be trained; else None.
         dead_groups: How many of the groups are dead; None where groups are not known or dead ones are missing.
+        pass_threshold: Reward from which a rollout was taken to pass; None if rewards said pass or fail themselves.
     """
 
     format: str | None = None
@@ -83,11 +85,40 @@ class Provenance(Shown):
     weak_prior: str | None = None
     merged_rows: tuple[tuple[int, int, int], ...] = ()
     dead_groups: DeadGroups | None = None
+    pass_threshold: float | None = None
 
     @property
     def mixed_policies(self) -> bool:
         """Whether rollouts of several training steps are pooled: their pass rates are no single policy's."""
         return self.step_count > 1
+
+    @property
+    def meaning_of_dead(self) -> str:
+        """What a dead group of a fit is where rewards say more than pass or fail; empty where that is no question.
+
+        >>> counted = DeadGroups(groups=250, all_fail=50, all_pass=8, by_reward=3)
+        >>> Provenance(pass_threshold=0.75, dead_groups=counted).meaning_of_dead.split(", ")[-1]
+        '3 of the 250 groups read are dead (1.2 %); by pass or fail 58.'
+        """
+        counted, threshold = self.dead_groups, self.pass_threshold
+        passes = "" if threshold is None else f"; a reward of {threshold:g} or more passes"
+        meaning = f"A group is called dead where its rollouts all pass or all fail{passes}."
+        if counted is not None and counted.by_reward is not None and counted.groups:
+            if not counted.differ:
+                return ""
+            share = 100.0 * counted.by_reward / counted.groups
+            return (
+                f"{meaning} By the full reward, which is what a trainer compares, {counted.by_reward:,} of the "
+                f"{counted.groups:,} groups read are dead ({share:.3g} %); by pass or fail {counted.by_pass:,}."
+            )
+        if threshold is None:
+            return ""
+        if self.filtered is not None:
+            return meaning
+        return (
+            f"{meaning} A trainer that compares the full reward has fewer dead groups if rewards are graded: how many "
+            "was not counted, as rows name no groups."
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -114,7 +145,7 @@ class Provenance(Shown):
         if self.mixed_policies:
             out.append(
                 f"{_many(self.step_count, 'step')} of training are pooled: pass rates are averages over changing "
-                f"policies. For the policy of now, keep the last steps{self._last_step()}."
+                f"policies. {self._last_steps()}"
             )
         if self.filtered is not None:
             out.append(f"filtered: {self.filtered}.")
@@ -124,12 +155,18 @@ class Provenance(Shown):
             out.append(f"weak prior: these are pass rates of {self.weak_prior}, not of the policy to be trained.")
         return sentences(*out)
 
-    def _last_step(self) -> str:
-        """The last quarter of the steps, so that some prompts are left."""
+    def _last_steps(self) -> str:
+        """What to keep: the last quarter of many steps, so that some prompts are left; of few, the last alone."""
         if self.policy_steps is None:
-            return ""
+            return "For the policy of now, keep the last steps."
         first, last = self.policy_steps
-        return f", e.g. --policy-steps {last - max((last - first + 1) // 4, 1) + 1}:{last}"
+        if self.step_count <= FEW_STEPS:
+            return (
+                f"If it moved little over these steps, this does no harm; --policy-steps {last} keeps the last alone, "
+                "with fewer prompts."
+            )
+        kept = max((last - first + 1) // 4, 1)
+        return f"For the policy of now, keep the last steps, e.g. --policy-steps {last - kept + 1}:{last}."
 
     def _of_size(self) -> str:
         if self.group_size is None:
@@ -165,6 +202,7 @@ def merged(parts: Sequence[Provenance]) -> Provenance:
         weak_prior=next((p.weak_prior for p in parts if p.weak_prior is not None), None),
         merged_rows=_rows_of(parts),
         dead_groups=_dead_groups([p.dead_groups for p in parts]),
+        pass_threshold=next((p.pass_threshold for p in parts if p.pass_threshold is not None), None),
     )
 
 

@@ -542,7 +542,7 @@ def test_the_page(capsys: Any, monkeypatch: Any) -> None:
     assert "Formula  grpo: reward minus group mean, over (sample std + 1e-4)\n" in out
     assert "Groups   3: 1 mixed, 1 all-pass, 1 all-fail" in out
     assert "1, 0 x 3  1.4997, -0.4999 x 3" in out  # equal decimals: the sum is seen to be 0
-    assert "Dead     all-pass: 0; all-fail: 0" in out
+    assert "Dead     their advantage: all-pass: 0; all-fail: 0" in out
     assert "Failed   1 failed: left out of means and spreads, advantage 0" in out
     assert "a gap of 0.0002 between one rollout" in out
     assert max(map(len, out.splitlines())) <= 80

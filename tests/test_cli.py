@@ -196,10 +196,12 @@ def test_plan_text_has_the_answer_first_and_its_reasons(run: Run, example_file: 
         "kappa",
         "within 10 %",
         "optimistic",
-        "336 of 666 groups a step mixed, 50 % dead [47, 52]; kappa decides, and is not measured: G = 4 to 8 are",
+        "336 of 666 groups a step mixed, 50 % dead [47, 52]; at any kappa from 1 to 300 it makes at least",
+        "not told apart",
+        "What a measured kappa can win back is those",
         "max-dead G = 12",
         "mixed-groups G = 2",
-        "Noise unknown",
+        "That a step is mostly noise, so that G matters.",
         "What would change it",
         "2 assumptions more",
     ):
@@ -351,7 +353,7 @@ def test_a_line_cut_off_while_it_is_written_is_dropped_and_counted(run: Run) -> 
     Path("t").write_bytes(GOOD + b'{"id": "c", "rew')
     answer = run("fit", "t", "--json")
     assert document(answer)["pilot"]["dropped"] == {"truncated_last_line": 1}
-    assert "left out: truncated last line 1." in answer.err
+    assert "left out: truncated last line: 1." in answer.err
 
 
 def test_malformed_lines_can_be_skipped_and_are_counted(run: Run) -> None:

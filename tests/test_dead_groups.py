@@ -50,7 +50,7 @@ def test_graded_rewards_are_dead_by_pass_but_not_by_reward(tmp_path: Path, comma
     found = counted(path, pass_threshold=0.6)
     assert (found.by_pass, found.by_reward, found.dead, found.all_fail, found.all_pass) == (3, 1, 1, 2, 1)
     text = command("fit", path, "--pass-threshold", "0.6").out
-    assert "1 of 4 dead by the trainer's full reward" in text
+    assert "1 of 4 dead by the full reward, which is what a trainer" in text
     assert "whose rewards all agree" not in text
     assert "share of groups that agree on pass or fail" in text
 

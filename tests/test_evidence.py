@@ -9,6 +9,15 @@ from functools import cache
 
 import pytest
 
+from grpo_plan.batches.refilling import RefillStatus
+from grpo_plan.costs.lengths import LengthStatus
+from grpo_plan.fitting.status import FitStatus
+from grpo_plan.passk.result import CrossingStatus
+from grpo_plan.passk.tail import TailStatus
+from grpo_plan.planning.kappa_measurement import KappaStatus
+from grpo_plan.runs.forecast import ForecastStatus
+from grpo_plan.runs.recovery_status import RecoveryStatus
+from grpo_plan.runs.trend import TrendStatus
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
@@ -94,3 +103,47 @@ def test_the_validation_page_quotes_the_picture_s_table() -> None:
     for r in later:
         g, dead, low, high, seen = (float(r[k]) for k in ("group_size", "dead", "low", "high", "later_visits"))
         assert f"| {g:.0f} | {dead:.3f} | {low:.3f} to {high:.3f} | {seen:.3f} |" in page
+    exact = page.partition("| condition | kappa |")[2].partition("\n\n")[0]
+    assert [float(row.split("|")[2]) for row in exact.strip().splitlines()[2:]] == [0.87, 1.42, 5.64]
+    few = {float(r["kappa"]): float(r["progress_6"]) for r in table("learning_plan.csv")}
+    assert few[0.3] == pytest.approx(0.81, abs=0.005)  # "G = 6 ... makes .81 of the best one's progress at kappa .3"
+    assert "makes .81 of the best one's progress at kappa .3" in page
+
+
+OTHERS = {
+    "refill": RefillStatus, "kappa": KappaStatus, "aggregates": RecoveryStatus, "trend": TrendStatus,
+    "forecast": ForecastStatus, "lengths": LengthStatus, "pass@k tail": TailStatus, "pass@k crossing": CrossingStatus,
+}  # fmt: skip
+
+
+def test_every_status_is_explained_with_what_to_do() -> None:
+    """The glossary's two tables hold the members of each enum, all of them and no other, with two cells of words."""
+    section = (
+        (ROOT / "docs/glossary.md").read_text(encoding="utf-8").partition("### Status\n")[2].partition("\n### ")[0]
+    )
+    lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ") and "`" in line]
+    assert all(len(words) > 5 or words == "wait" or words == "log it" for *_, words in lines)
+    found = [("fit", *cells) if len(cells) == 3 else tuple(cells) for cells in lines]
+    assert {len(cells) for cells in found} == {4}
+    shown = [(of, status.strip("`")) for of, status, *_ in found]
+    assert sorted(shown) == sorted((of, m.name) for of, kind in {"fit": FitStatus, **OTHERS}.items() for m in kind)
+    for kind in (FitStatus, *OTHERS.values()):
+        assert f"`{kind.__name__}`" in section
+
+
+def test_the_lowest_coverages_are_those_of_the_tables() -> None:
+    """README and the page tell the 672 cells apart from the 96 of few values."""
+    usual, few = ([float(r["coverage"]) for r in table(name)] for name in ("calibration.csv", "few_values.csv"))
+    assert f"{min(usual):.2f}".lstrip("0") + " in the lowest" in PAGE
+    assert f"{min(usual):.2f}".lstrip("0") + " in the lowest" in README
+    assert f"in {len(few)} cells apart from these down to {min(few):.2f}".replace("0.", ".") in PAGE
+
+
+def test_when_to_plan_again_is_one_number() -> None:
+    """What `plan` prints is what the pages say."""
+    code = (ROOT / "grpo_plan/planning/assumptions.py").read_text(encoding="utf-8")
+    assert "pilot again every 50 steps" in code
+    for name in ("choosing", "start", "pilot-design"):
+        page = " ".join((ROOT / f"docs/{name}.md").read_text(encoding="utf-8").split())
+        assert re.findall(r"every (\d+) steps or so", page), name
+        assert set(re.findall(r"every (\d+) steps or so", page)) == {"50"}, name

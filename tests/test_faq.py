@@ -76,3 +76,15 @@ def test_the_table_on_top_links_every_question_in_order() -> None:
     assert [anchor for _, anchor, _ in rows] == [slug(text) for text in SECTIONS]
     for text, _, source in rows:
         assert source.strip() == ", ".join(re.findall(r"\[([^\]]+)\]\(https://github.com/", SECTIONS[text])), text
+
+
+@pytest.mark.parametrize(
+    ("start", "numbers"),
+    [("I have two reward", ("14 of 128", "53")), ("The status is `POOLED", ("25 %", "30 %"))],
+)
+def test_numbers_of_an_answer_are_those_of_its_commands(start: str, numbers: tuple[str, ...]) -> None:
+    body = next(text for heading, text in SECTIONS.items() if heading.startswith(start))
+    words, outputs = body.partition("```")[0], "".join(output for _, output in commands(body))
+    for number in numbers:
+        assert number in words
+        assert number in outputs

@@ -348,6 +348,7 @@ def test_a_score_of_one_answer_is_suspected(tmp_path: Path) -> None:
 )
 def test_a_log_of_metrics_is_no_pilot_and_says_so(log: str, name: str) -> None:
     with pytest.raises(
-        PilotFormatError, match=rf": is a log of metrics \({name}\), not rollouts\. Read it with gp\.read_run"
+        PilotFormatError,
+        match=rf": is a log of metrics \({name}\), not rollouts\. Look at it with grpo-plan diagnose \(in Python read_run\)",
     ):
         gp.read_pilot(DATA / log)

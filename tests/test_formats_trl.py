@@ -274,7 +274,7 @@ def test_columns_of_log_extra_are_no_rewards(tmp_path: Path) -> None:
     bare = read_groups(tmp_path / "floats")
     assert bare.dead_groups == 0
     assert told(bare.notes, "taken as reward functions: correct (they explain the advantages)")
-    assert told(bare.notes, "columns that are no rewards: score, seconds.")
+    assert told(bare.notes, "columns that are not summed into the reward, or have weight 0: score, seconds.")
     assert gp.read_pilot(tmp_path / "floats").successes.sum() == 4
     assert gp.read_pilot(tmp_path / "floats", reward="score", pass_threshold=0.5).successes.sum() == 10
 

@@ -97,6 +97,30 @@ def test_lines_are_few_and_names_are_unique() -> None:
         assert entry.read.endswith("."), entry.name
 
 
+def data(name: str) -> dict[str, list[tuple[float, float, bool]]]:
+    """Of a picture: series to x, y and whether a row has limits."""
+    with (gallery.FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found: dict[str, list[tuple[float, float, bool]]] = {row["series"]: [] for row in rows}
+    for row in rows:
+        found[row["series"]].append((float(row["x"] or 0), float(row["y"] or 0), bool(row["low"])))
+    return found
+
+
+def test_the_words_beside_a_picture_are_true_of_its_data() -> None:
+    for name in ("sessions", "frontier", "observed_pass_rates"):  # "values", as the page says: no interval is drawn
+        curves = {s: rows for s, rows in data(name).items() if "along x" not in s}  # a range of G, no interval
+        assert not any(limits for rows in curves.values() for *_, limits in rows), name
+    sizes = data("group_sizes")
+    small, large = ([y for _, y, _ in sizes[name]] for name in ("G = 4", "G = 16"))
+    assert small[0] > 1 > small[-1]  # stops paying
+    assert large[0] < 1 < large[-1]  # starts to pay
+    mean = {series: rows[0][0] for series, rows in data("sampling").items() if series.endswith("value")}
+    refilled, kept = (next(x for s, x in mean.items() if word in s) for word in ("refilled", "dead ones kept"))
+    assert refilled > 1.5 * kept  # the bad batch of 1.5
+    assert refilled == pytest.approx(24, abs=0.5)  # two rounds of 1.5 x 8 rollouts
+
+
 def test_files_are_those_of_the_entries() -> None:
     kinds = ("svg", "csv")
     assert {f.name for f in gallery.FOLDER.iterdir()} == {f"{e.name}.{kind}" for e in ENTRIES for kind in kinds}

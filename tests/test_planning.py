@@ -262,7 +262,8 @@ def test_max_dead_picks_the_first_size_below_the_limit_and_warns(example_fit: Pa
 
 def test_a_measured_kappa_has_one_answer(example_fit: PassRateFit) -> None:
     plan = plan_group_size(example_fit, budget=BUDGET, kappa=10.0)
-    assert plan.kappa.measured
+    assert plan.kappa.known
+    assert not plan.kappa.measured  # typed, not measured
     assert len(plan.sensitivity) == 1
     assert plan.recommended.worst_regret <= 0.0101
     assert not any(a.startswith("kappa") for a in plan.assumptions)

@@ -312,7 +312,7 @@ def test_repeated_prompts_add_up_and_training_steps_are_noted() -> None:
     pilot = read_pilot(wide)
     assert table_of(pilot) == {"a": (3, 16), "b": (3, 8)}
     assert any("1 rows repeat a prompt" in note for note in pilot.notes)
-    assert any("2 steps of training are pooled" in note and "--policy-steps 1:1" in note for note in pilot.notes)
+    assert any("2 steps of training are pooled" in note and "--policy-steps 1 keeps" in note for note in pilot.notes)
 
 
 def test_memory_does_not_follow_the_number_of_rollouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

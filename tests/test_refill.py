@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from scipy.stats import nbinom, nhypergeom
 
 from grpo_plan import symbolic as eq
-from grpo_plan.batches import Refill, RefillStatus, compare_sampling, refill
+from grpo_plan.batches import Refill, RefillStatus, capping, compare_sampling, refill
+from grpo_plan.batches.capping import capped_rounds
 from grpo_plan.batches.refilling import any_of, batch_multiplier_for
 from grpo_plan.batches.tails import binomial_pmf, binomial_split, hypergeometric_split
 from grpo_plan.batches.waiting import (
@@ -216,6 +217,100 @@ def test_no_dead_groups_take_no_refill() -> None:
     assert law.rounds(50).surplus == 22.0
 
 
+# caps (eq. 139) ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wanted", "size", "cap"), [(2, 3, 1), (2, 3, 3), (3, 2, 2), (1, 2, 4), (4, 2, 1), (5, 6, 2)])
+@pytest.mark.parametrize("m", [Fraction(2, 5), Fraction(9, 10)])
+def test_eq_139_against_every_outcome(wanted: int, size: int, cap: int, m: Fraction) -> None:
+    """Round after round, each with every number of mixed groups that it can hold."""
+    one = [math.comb(size, k) * m**k * (1 - m) ** (size - k) for k in range(size + 1)]
+    ended: list[tuple[Fraction, int, int]] = []  # chance, rounds, mixed groups drawn
+    going = [(Fraction(1), 0)]
+    for r in range(1, cap + 1):
+        drawn = [(chance * one[k], have + k) for chance, have in going for k in range(size + 1)]
+        ended += [(chance, r, have) for chance, have in drawn if have >= wanted or r == cap]
+        going = [(chance, have) for chance, have in drawn if have < wanted]
+    mean = sum(chance * r for chance, r, _ in ended)
+    square = sum(chance * r * r for chance, r, _ in ended)
+    held = sum(chance * min(wanted, have) for chance, _, have in ended)
+    surplus = sum(chance * max(0, have - wanted) for chance, _, have in ended)
+    ratio = sp.Rational(m.numerator, m.denominator)
+    for expression, value in (
+        (eq.capped_rounds_mean(wanted, ratio, size, cap), mean),
+        (eq.capped_rounds_square(wanted, ratio, size, cap), square),
+        (eq.capped_mixed(wanted, ratio, size * cap), held),
+    ):
+        assert expression == sp.Rational(value.numerator, value.denominator)
+    got = capped_rounds(EndlessPrompts(wanted=wanted, dead=float(1 - m)), size, cap)
+    assert got.mean == pytest.approx(float(mean), rel=1e-12)
+    assert got.variance == pytest.approx(float(square - mean**2), abs=1e-12)
+    assert got.kept == pytest.approx(float(held), rel=1e-12)
+    assert got.surplus == pytest.approx(float(surplus), abs=1e-12)
+    assert got.prompts_mean == got.mean * size
+
+
+@pytest.mark.parametrize(
+    ("prompts", "mixed", "wanted", "size", "cap"), [(8, 3, 2, 3, 1), (8, 3, 3, 2, 2), (7, 7, 5, 3, 1), (9, 5, 4, 4, 2)]
+)
+def test_eq_139_of_a_set_against_every_order(prompts: int, mixed: int, wanted: int, size: int, cap: int) -> None:
+    found = []
+    for places in combinations(range(1, prompts + 1), mixed):
+        rounds = min(cap, -(-places[wanted - 1] // size))
+        have = sum(place <= min(rounds * size, prompts) for place in places)
+        found.append((rounds, min(rounds * size, prompts), min(wanted, have), max(0, have - wanted)))
+    means = np.mean(found, axis=0)
+    got = capped_rounds(FinitePrompts(wanted=wanted, prompts=prompts, mixed=mixed), size, cap)
+    assert [got.mean, got.prompts_mean, got.kept, got.surplus] == pytest.approx(means.tolist(), rel=1e-9, abs=1e-12)
+
+
+def test_simulated_capped_steps(example_fit: PassRateFit) -> None:
+    """The example, 128 mixed groups of 8 within one round of 192, and within three rounds of 77."""
+    rng = np.random.default_rng(3)
+    for size, cap in ((192, 1), (77, 3)):
+        plan = refill(example_fit, prompts_per_step=128, group_size=8, gen_batch_size=size, max_rounds=cap)
+        at = plan.at_value
+        have = rng.binomial(size, 1.0 - at.dead_fraction, (40_000, cap)).cumsum(axis=1)
+        held = np.minimum(128, have[:, -1])
+        assert_mean(held.astype(float), at.mixed_groups, catches=0.3)
+        assert at.rollouts.mean <= 8 * size * cap
+        with pytest.raises(AssertionError, match="z ="):  # a step that is always full
+            assert_mean(held.astype(float), 128.0, catches=0.3)
+        fixed, refilled = compare_sampling(example_fit, plan)[:2]
+        assert refilled.rollouts_per_group is not None
+        assert fixed.rollouts_per_group is not None
+        assert refilled.rollouts_per_group.value == pytest.approx(at.rollouts.mean / at.mixed_groups)
+        assert refilled.rollouts_per_group.value >= fixed.rollouts_per_group.value * (1 - 1e-9)
+
+
+def test_many_rounds_within_a_cap_are_summed_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = EndlessPrompts(wanted=20_000, dead=0.9)
+    cap = int(law.mean) + 300
+    quick = capped_rounds(law, 1, cap)
+    assert quick.mean == pytest.approx(quick.kept / law.mixed, rel=1e-9)  # of single prompts none is surplus
+    monkeypatch.setattr(capping, "MOST_TERMS", 10**9)
+    slow = capped_rounds(law, 1, cap)
+    assert quick.mean == pytest.approx(slow.mean, rel=1e-10)
+    assert quick.variance == pytest.approx(slow.variance, rel=1e-6)
+
+
+def test_a_cap_is_in_all_that_a_refill_says(example_fit: PassRateFit, capsys: pytest.CaptureFixture[str]) -> None:
+    """One round of 192 prompts is 1,536 rollouts, whatever filling the step would take."""
+    options = {"prompts_per_step": 128, "group_size": 8, "max_rounds": 1}
+    plan = refill(example_fit, batch_multiplier=1.5, **options)
+    assert (plan.at_value.rounds.mean, plan.at_value.rollouts.mean) == (1.0, 1536.0)
+    assert plan.at_value.mixed_groups == pytest.approx(192 * (1 - plan.at_value.dead_fraction), abs=0.01)
+    assert plan.at_value.rounds_to_fill == 2
+    print_refill(example_fit, plan, [plan], compare_sampling(example_fit, plan), 0.95)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "draw 1.50x in batches of 192, 1 round in 95 % of steps, which hold 108 [102, 113] of 128" in shown
+    assert "1,536 rollouts a step, of which 861 (56%)" in shown
+    free = refill(example_fit, batch_multiplier=1.5, prompts_per_step=128, group_size=8)
+    assert free.at_value.mixed_groups == 128.0
+    loose = refill(example_fit, batch_multiplier=1.5, prompts_per_step=128, group_size=8, max_rounds=50)
+    assert loose.at_value.rollouts.mean == pytest.approx(free.at_value.rollouts.mean, rel=1e-12)
+
+
 # finite sets (eq. 54) ----------------------------------------------------------------------------------------------
 
 
@@ -392,7 +487,7 @@ def test_the_interval_of_d_is_carried_through(example_fit: PassRateFit) -> None:
         law = EndlessPrompts(wanted=128, dead=fraction)
         assert at.dead_fraction == fraction
         assert at.one_by_one == prompts_summary(law)
-        assert at.rounds.mean == law.rounds(192).mean
+        assert at.rounds.mean == pytest.approx(law.rounds(192).mean, rel=1e-12)
         assert at.cap_probability == law.beyond(384)
         assert at.run_cap_probability == pytest.approx(1 - (1 - law.beyond(384)) ** 500, abs=1e-13)
         assert at.one_round_gen_batch_size == 128 + nbinom.ppf(0.95, 128, 1 - fraction)

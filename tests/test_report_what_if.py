@@ -154,7 +154,9 @@ def test_any_choice_is_what_its_command_plans(
     prompts = row["prompts_per_step"]
     assert found["design"] == {key: row[key] for key in found["design"]}
     assert_close(found["dead"], row["dead"])
-    assert_close(found["effective_batch"], row["effective_batch"], scale=64.0 * prompts)
+    capped = choice["refill"] and choice["max_rounds"] is not None
+    if not capped:  # a plan knows no cap
+        assert_close(found["effective_batch"], row["effective_batch"], scale=64.0 * prompts)
     assert_close(found["cost"], {k: v for k, v in row["cost"].items() if k not in ("missing", "binding")})
     signal = row["signal"]
     for at, end in ((found["progress"][0], "low"), (found["progress"][-1], "high")):
@@ -163,7 +165,8 @@ def test_any_choice_is_what_its_command_plans(
         assert at["flat_range"] == planned["best"][at["kappa"]]["flat_range"]
         if at["low"] is not None:
             assert_close([at["low"], at["high"]], signal[f"progress_at_kappa_{end}_limits"])
-    assert_close(found["noise_to_signal"], signal["noise_to_signal"])
+    if not capped:
+        assert_close(found["noise_to_signal"], signal["noise_to_signal"])
 
 
 @given(
@@ -216,6 +219,30 @@ def test_quantiles_and_tails_near_the_ends(trials: int, logit: float) -> None:
     assert low <= middle <= high
     assert abs(middle - mean) <= 1.0
     assert chance_of_fewer(trials, int(low), 1.0 - dead, dead) < 0.05 or low == 0.0 or sd == 0.0
+
+
+def test_a_cap_is_in_all_that_a_choice_says(tables: dict[str, Any]) -> None:
+    """One round of 100 prompts is 800 rollouts a step, in every number that tells what a run draws or holds."""
+    choice = {
+        **SMALL, "group_size": 8, "prompts_per_step": 100, "steps": 50, "budget_rollouts": None, "refill": True,
+        "max_rounds": 1,
+    }  # fmt: skip
+    found, free = recompute(tables, choice), recompute(tables, {**choice, "max_rounds": None})
+    dead = found["dead"]["value"]
+    held = found["effective_batch"]["mixed_groups"]
+    assert held["mean"] == found["refill"]["mixed_groups"]["value"] == pytest.approx(100 * (1 - dead))
+    assert [held["p05"], held["p50"], held["p95"]] == binomial_quantiles(100, dead, (0.05, 0.5, 0.95))
+    assert held["mean_low"] == pytest.approx(100 * (1 - found["dead"]["high"]))
+    assert found["refill"]["rollouts"]["mean"] == 800.0
+    assert found["cost_in_batches"]["rollouts"] == pytest.approx(800 * 50)
+    assert found["cost_in_batches"]["trained_groups"] == pytest.approx(50 * held["mean"])
+    assert found["cost_in_batches"]["at_dead_high"]["rollouts"] == pytest.approx(800 * 50)
+    assert free["effective_batch"]["mixed_groups"]["mean"] == 100.0
+    assert free["cost_in_batches"]["rollouts"] == pytest.approx(50 * free["refill"]["rollouts"]["mean"])
+    assert free["cost_in_batches"]["rollouts"] > free["cost"]["rollouts"]  # whole batches, against one prompt at a time
+    one_by_one = recompute(tables, {**choice, "max_rounds": None, "gen_batch_size": 1})
+    for name in ("rollouts", "trained_groups", "rollout_equivalents"):
+        assert one_by_one["cost_in_batches"][name] == pytest.approx(one_by_one["cost"][name], rel=1e-9)
 
 
 def test_quantiles_are_those_of_the_effective_batch(fits: dict[str, PassRateFit]) -> None:

@@ -146,6 +146,15 @@ def test_equations_are_drawn(site: Path) -> None:
     assert "\\sum" not in text
 
 
+def test_lines_and_hats_over_several_letters_are_as_wide_as_these(site: Path) -> None:
+    source = (ROOT / "docs/theory.md").read_text(encoding="utf-8")
+    text = (site / "theory.html").read_text(encoding="utf-8")
+    assert text.count('<mrow class="overline">') == source.count("\\overline{") > 0
+    assert ">¯</mo>" not in text
+    assert ">^</mo>" not in text
+    assert ".overline" in (site / "_static/site.css").read_text(encoding="utf-8")
+
+
 def test_equation_numbers_lead_to_their_equation(site: Path) -> None:
     assert '<a class="reference internal" href="theory.html#eq-38-' in (site / "pilot-design.html").read_text("utf-8")
 

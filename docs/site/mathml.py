@@ -24,9 +24,14 @@ WRITTEN = {  # what docutils writes and browsers draw wrongly
     '<mo class="mathopen">‖</mo>': '<mo stretchy="false" lspace="0" rspace="0">‖</mo>',
     "<mo>‖</mo>": '<mo stretchy="false" lspace="0" rspace="0">‖</mo>',
     '<mo accent="true">_</mo>': '<mo stretchy="true">¯</mo>',
+    '<mo accent="true">^</mo>': '<mo stretchy="true">&#x302;</mo>',  # a wide hat: the sign that fonts can stretch
     r"\_": "_",
     r"\^{}": "^",
 }
+# A line over several letters: drawn by the style sheet (class overline), as few fonts stretch the sign.
+_LINE = re.compile(
+    r'<mover accent="false">((?:(?!<mover accent="false">).)*?)<mo stretchy="true">¯</mo>\s*</mover>', re.DOTALL
+)
 _COMMAND = re.compile("(" + "|".join(re.escape(name) for name in SPELLED) + ")(?![A-Za-z])")
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _ONE = rf"(?:{_GROUP}|\\[A-Za-z]+|[A-Za-z0-9])"
@@ -73,6 +78,10 @@ def to_mathml(source: str, *, block: bool) -> str:
 
     >>> print(to_mathml(r"p^G", block=False).replace("\n", "").replace("  ", ""))
     <math xmlns="http://www.w3.org/1998/Math/MathML"><msup><mi>p</mi><mi>G</mi></msup></math>
+    >>> 'class="overline"' in to_mathml(r"\overline{x^2}", block=False)
+    True
+    >>> "\u005e" in to_mathml(r"\widehat{\text{all}}", block=False)
+    False
     """
 
     def spaced(match: re.Match[str]) -> str:
@@ -82,6 +91,7 @@ def to_mathml(source: str, *, block: bool) -> str:
     text = str(tex2mathml(braced(source), as_block=block))
     for old, new in WRITTEN.items():
         text = text.replace(old, new)
+    text = _LINE.sub(r'<mrow class="overline">\1</mrow>', text)
     return _FUNCTION.sub(spaced, _BRACE.sub(r"<munder>\1\2\3</munder>", text))
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from grpo_plan._shown import Shown
 from grpo_plan._validate import as_count, as_level, as_positive, require
+from grpo_plan.batches.capping import capped_rounds, mixed_held
 from grpo_plan.batches.counts import CountSummary
-from grpo_plan.batches.waiting import EndlessPrompts, FinitePrompts, Waiting, fewest_prompts, prompts_summary
+from grpo_plan.batches.waiting import EndlessPrompts, FinitePrompts, Rounds, fewest_prompts, prompts_summary
 from grpo_plan.errors import DomainError, InfeasiblePlanError, PilotError
 from grpo_plan.fitting.estimates import DeadFraction
 from grpo_plan.fitting.result import PassRateFit
@@ -54,9 +55,10 @@ class RefillAt(Shown):
         dead_fraction: D.
         mixed_prompts: Mixed groups in the data set; None for an endless stream of prompts.
         one_by_one: Prompts of a step if none is drawn after the last one needed.
-        rounds: Generation batches of a step.
-        prompts: Prompts of a step, whole generation batches.
-        rollouts: Rollouts of a step.
+        rounds: Generation batches that a step draws, at most ``max_rounds``.
+        prompts: Prompts that a step draws, whole generation batches.
+        rollouts: Rollouts that a step draws.
+        mixed_groups: Mean number of mixed groups that a step holds: N, or fewer where a cap leaves some steps short.
         surplus_mixed_groups: Mean number of mixed groups of a step that are rolled out and thrown away.
         cap_probability: Chance that ``max_rounds`` do not fill a step; None without a cap.
         run_cap_probability: Chance that this happens in any step of the run; None without a cap or number of steps.
@@ -64,6 +66,7 @@ class RefillAt(Shown):
         one_round_gen_batch_size: Smallest generation batch that fills 95 % of steps in one round.
         capped_gen_batch_size: Smallest with which ``max_rounds`` rounds suffice in 95 % of runs, or of steps where the
             number of steps is not given; None without a cap.
+        rounds_to_fill: Rounds that fill 95 % of steps where no cap stops them.
         steps_per_pass: Steps from one pass over the data set, about; None for an endless stream.
     """
 
@@ -73,12 +76,14 @@ class RefillAt(Shown):
     rounds: CountSummary
     prompts: CountSummary
     rollouts: CountSummary
+    mixed_groups: float
     surplus_mixed_groups: float
     cap_probability: float | None
     run_cap_probability: float | None
     safe_max_rounds: int | None
     one_round_gen_batch_size: int
     capped_gen_batch_size: int | None
+    rounds_to_fill: int
     steps_per_pass: float | None
 
 
@@ -145,7 +150,7 @@ def refill(
     data_prompts: int | None = None,
     level: float = 0.95,
 ) -> Refill:
-    """Prompts, rounds and failures of a step that is refilled until N groups are mixed (theory.md, eq. 52 to 54).
+    """Prompts, rounds and failures of a step that is refilled until N groups are mixed (theory.md, eq. 52 to 54, 139).
 
     Args:
         fit: Fitted pass rates of the current policy.
@@ -205,7 +210,7 @@ def refill(
     surplus = None
     if ends[2] is not None:
         between = np.linspace(dead.low, dead.high, SURPLUS_GRID)[1:-1]
-        found = [_law(float(d), wanted, pool).rounds(size).surplus for d in between]
+        found = [_drawn(_law(float(d), wanted, pool), size, cap).surplus for d in between]
         found += [end.surplus_mixed_groups for end in ends if end is not None]
         surplus = min(found), max(found)
     return Refill(
@@ -269,10 +274,14 @@ def _mixed_prompts(data_prompts: int, dead: float) -> int:
     return round(data_prompts * (1.0 - dead))
 
 
-def _law(dead: float, wanted: int, pool: int | None) -> Waiting:
+def _law(dead: float, wanted: int, pool: int | None) -> EndlessPrompts | FinitePrompts:
     if pool is None:
         return EndlessPrompts(wanted=wanted, dead=dead)
     return FinitePrompts(wanted=wanted, prompts=pool, mixed=_mixed_prompts(pool, dead))
+
+
+def _drawn(law: EndlessPrompts | FinitePrompts, size: int, cap: int | None) -> Rounds:
+    return law.rounds(size) if cap is None else capped_rounds(law, size, cap)
 
 
 def _refill_at(
@@ -280,8 +289,9 @@ def _refill_at(
 ) -> RefillAt:
     law = _law(dead, wanted, pool)
     single = prompts_summary(law)
-    moments = law.rounds(size)
-    quantiles = [float(-(-int(t) // size)) for t in (single.p05, single.p50, single.p95)]
+    moments = _drawn(law, size, cap)
+    most = math.inf if cap is None else float(cap)
+    quantiles = [min(most, float(-(-int(t) // size))) for t in (single.p05, single.p50, single.p95)]
     drawn = [q * size if pool is None else min(q * size, float(pool)) for q in quantiles]
     rounds = CountSummary(
         mean=moments.mean, sd=moments.variance**0.5, p05=quantiles[0], p50=quantiles[1], p95=quantiles[2]
@@ -299,12 +309,14 @@ def _refill_at(
         rounds=rounds,
         prompts=prompts,
         rollouts=prompts.times(group_size),
+        mixed_groups=float(wanted) if cap is None else mixed_held(law, cap * size),
         surplus_mixed_groups=moments.surplus,
         cap_probability=fails,
         run_cap_probability=None if fails is None or steps is None else any_of(fails, steps),
         safe_max_rounds=None if steps is None else -(-longest // size),
         one_round_gen_batch_size=int(single.p95),
         capped_gen_batch_size=None if cap is None else -(-longest // cap),
+        rounds_to_fill=-(-int(single.p95) // size),
         steps_per_pass=None if pool is None else pool / moments.prompts_mean,
     )
 

@@ -46,7 +46,8 @@ def compare_sampling(
     Args:
         fit: The fit that ``plan`` was made from.
         plan: A refill; its level, group size and generation batch are used.
-        max_group_size: Most rollouts of a prompt in adaptive sampling, a multiple of ``round_size``; default 2 G.
+        max_group_size: Most rollouts of a prompt in adaptive sampling, a multiple of ``round_size``; default 2 G, at
+            most 4,096.
         round_size: Rollouts that adaptive sampling draws at a time.
 
     >>> from grpo_plan.batches.refilling import refill
@@ -59,16 +60,17 @@ def compare_sampling(
     """
     require(fit, PassRateFit, "fit", "Fit a pilot first: fit_pass_rates(read_pilot(...)).")
     require(plan, Refill, "plan", "Plan a refill first: refill(fit, ...).")
-    g, dead, n = plan.group_size, plan.dead, plan.prompts_per_step
-    most = as_count(DEFAULT_FACTOR * g if max_group_size is None else max_group_size, "max_group_size", minimum=2)
+    g, dead = plan.group_size, plan.dead
+    default = min(DEFAULT_FACTOR * g, MAX_ADAPTIVE)
+    most = as_count(default if max_group_size is None else max_group_size, "max_group_size", minimum=2)
     whole = Bounded(value=float(g), low=float(g), high=float(g))
     value = plan.at_value.dead_fraction
     dropped = Bounded(value=value, low=dead.low, high=dead.high)
     once = Bounded(
         value=g / (1.0 - value), low=g / (1.0 - dead.low), high=None if dead.high >= 1.0 else g / (1.0 - dead.high)
     )
-    low, high = plan.limits(lambda at: at.rollouts.mean / n)
-    refilled = Bounded(value=plan.at_value.rollouts.mean / n, low=low, high=high)
+    low, high = plan.limits(lambda at: at.rollouts.mean / at.mixed_groups)
+    refilled = Bounded(value=plan.at_value.rollouts.mean / plan.at_value.mixed_groups, low=low, high=high)
     rows = [
         SamplingCost(
             scheme=scheme,
@@ -81,8 +83,6 @@ def compare_sampling(
         )
         for scheme, cost in (("fixed", once), ("refill", refilled))
     ]
-    if max_group_size is None:
-        most = min(most, MAX_ADAPTIVE)
     for scheme, fails in (("adaptive", 1), ("until-pass", 0)):
         rule = adaptive_sampling(fit, max_group_size=most, round_size=round_size, fails=fails, level=dead.level)
         rows.append(

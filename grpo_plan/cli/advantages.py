@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grpo_plan.cli.common import FormatOption, JsonOption, OutputFormat, write_json
+from grpo_plan.cli.pilot_options import parse_weights
 from grpo_plan.errors import DomainError, one_line
 from grpo_plan.trainers.registry import known_trainers
 
@@ -66,6 +67,9 @@ def advantages(
     ] = None,
     tolerance: Annotated[float, typer.Option(help="Rewards at most this far apart count as equal.")] = 1e-8,
     reward: Annotated[str | None, typer.Option(help="Reward function to take from a file that has several.")] = None,
+    reward_weights: Annotated[
+        str | None, typer.Option(metavar="NAME=W,...", help="Reward functions to sum, each times its weight.")
+    ] = None,
     format: FormatOption = OutputFormat.TEXT,
     json: JsonOption = False,
 ) -> None:
@@ -82,7 +86,7 @@ def advantages(
 
     if compare and any(x is not None for x in (estimator, std, eps)):
         raise DomainError("--compare shows every estimator's formula: leave out --estimator, --std and --eps.")
-    groups = _groups(files, rewards, lengths, reward)
+    groups = _groups(files, rewards, lengths, reward, parse_weights(reward_weights))
     formula = any(x is not None for x in (estimator, std, eps, best_reward))
     taken = trainer or (None if formula else groups.trainer)
     choices: dict[str, Any] = {"std": std, "eps": eps, "version": trainer_version, **_settings(setting, taken)}
@@ -125,7 +129,9 @@ def advantages(
         print_advantages(result, gaps, notes, own=None if own is None else own.words, threshold=cut)
 
 
-def _groups(files: Repeated, rewards: Repeated, lengths: Repeated, reward: str | None) -> GroupInput:
+def _groups(
+    files: Repeated, rewards: Repeated, lengths: Repeated, reward: str | None, weights: dict[str, float] | None
+) -> GroupInput:
     """The groups that were typed or are read."""
     from grpo_plan.cli.advantages_input import GroupInput, read_input, typed_groups, typed_lengths
 
@@ -136,12 +142,14 @@ def _groups(files: Repeated, rewards: Repeated, lengths: Repeated, reward: str |
     if rewards:
         if reward is not None:
             raise DomainError("--reward names a reward function of a file; it has no use for --rewards.")
+        if weights is not None:
+            raise DomainError("--reward-weights sums reward functions of a file; it has no use for --rewards.")
         typed = typed_groups(rewards)
         return GroupInput(rewards=typed, lengths=typed_lengths(lengths, typed) if lengths else None)
     if lengths:
         raise DomainError("--lengths goes with --rewards; those of a file are its column of tokens.")
     source: Any = files[0] if files and len(files) == 1 else files
-    return read_input(source, reward)
+    return read_input(source, reward, weights)
 
 
 def _settings(items: Repeated, trainer: str | None) -> dict[str, str | bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,12 +83,12 @@ def typed_lengths(texts: Sequence[str], rewards: list[list[float]]) -> list[list
     return lengths
 
 
-def read_input(source: Any, reward: str | None = None) -> GroupInput:
+def read_input(source: Any, reward: str | None = None, reward_weights: Mapping[str, float] | None = None) -> GroupInput:
     """Groups of single rollouts of a pilot or a trainer's dump, rewards as they are."""
     from grpo_plan.estimators.presets import preset_trainers
     from grpo_plan.readers.rollouts_reader import read_graded
 
-    found = read_graded(source, reward=reward)
+    found = read_graded(source, reward=reward, reward_weights=reward_weights)
     order = np.argsort(found.group, kind="stable")
     ends = np.cumsum(np.bincount(found.group, minlength=found.groups))[:-1]
 

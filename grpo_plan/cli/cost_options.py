@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grpo_plan._validate import as_count
 from grpo_plan.cli.common import optional_whole
 from grpo_plan.errors import DomainError
 
@@ -137,15 +138,21 @@ def _cost_options(
         "prompts_per_step": optional_whole(prompts_per_step, "--prompts-per-step"),
         "rollouts_per_step": optional_whole(rollouts_per_step, "--rollouts-per-step"),
     }
-    budget = Budget(
-        **whole,
-        gpu_hours=optional_number(budget_gpu_hours, "--budget-gpu-hours"),
-        usd=optional_number(budget_usd, "--budget-usd"),
+    gpu_hours, dollars = (
+        optional_number(budget_gpu_hours, "--budget-gpu-hours"),
+        optional_number(budget_usd, "--budget-usd"),
     )
+    try:
+        budget = Budget(**whole, gpu_hours=gpu_hours, usd=dollars)
+    except DomainError as error:
+        raise DomainError(_by_option(str(error))) from None
     counts = {
         "gpus": optional_whole(gpus, "--gpus"),
         "reward_parallel": optional_whole(reward_parallel, "--reward-parallel"),
     }
+    for name, count in counts.items():
+        if count is not None:
+            as_count(count, f"--{name.replace('_', '-')}")
     numbers = {
         "prompt_rollouts": (prompt_cost, "--prompt-cost"),
         "usd_per_gpu_hour": (usd_per_gpu_hour, "--usd-per-gpu-hour"),
@@ -192,6 +199,16 @@ def takes_costs(command: Callable[..., None], *, example_prompts: int | None = N
     )
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _by_option(message: str) -> str:
+    """A message on one limit of the budget with the option that gave it; others as they are."""
+    name, rule, rest = message.partition(" must be ")
+    total = f"--budget-{name.replace('_', '-')}" if name in ("rollouts", "tokens", "gpu_hours", "usd") else ""
+    option = total or (
+        f"--{name.replace('_', '-')}" if name in ("steps", "prompts_per_step", "rollouts_per_step") else ""
+    )
+    return f"{option}{rule}{rest} Give another." if option else message
 
 
 def cost_option_names() -> tuple[str, ...]:

@@ -66,6 +66,9 @@ def print_fit(
     for line in source_lines(fitted.pilot):
         say(out, line, "Source  ")
     counted = fitted.pilot.provenance.dead_groups
+    meaning = fitted.pilot.provenance.meaning_of_dead
+    if meaning and (counted is None or fitted.truncation is not None):
+        say(out, meaning, "        ")
     if counted is not None and fitted.truncation is None:
         say(out, _counted_line(counted), "Groups  ")
     if fitted.population is not None:
@@ -157,8 +160,8 @@ def _counted_line(counted: DeadGroups) -> str:
         judged = " by pass or fail" if counted.by_reward is None else ""
         return f"counted: {counted.dead:,} of {counted.groups:,} dead{judged} ({parts}{told})"
     return (
-        f"counted: {counted.dead:,} of {counted.groups:,} dead by the trainer's full reward{told}; by pass or fail "
-        f"{counted.by_pass:,} ({parts}), which is what the table below is about"
+        f"counted: {counted.dead:,} of {counted.groups:,} dead by the full reward, which is what a trainer "
+        f"compares{told}; by pass or fail {counted.by_pass:,} ({parts}), which is what this page is about"
     )
 
 

@@ -215,7 +215,7 @@ def read(request: PilotRequest) -> Rollouts:
     for note in rollouts.notes:
         tell(note)
     if rollouts.dropped:
-        tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in rollouts.dropped.items()) + ".")
+        tell("left out: " + "; ".join(f"{r.replace('_', ' ')}: {c:,}" for r, c in rollouts.dropped.items()) + ".")
     return rollouts
 
 

@@ -31,8 +31,10 @@ ClickError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "C
 
 def main() -> None:
     """Run the command line and exit: 0 answer, 1 bad data, 2 usage, 3 no feasible plan, 4 a finding."""
-    if sys.stdout is None or sys.stderr is None:
-        sys.exit(BAD_DATA)  # nowhere to answer
+    if sys.stderr is None:
+        sys.exit(BAD_DATA)  # nowhere to say what is wrong
+    if sys.stdout is None:
+        _fail("the answer cannot be written: the standard output is closed. Open it, or send it to a file.", BAD_DATA)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -90,8 +92,9 @@ def _meant_option(option: str, known: list[str]) -> str:
 def _fail(message: str, code: int) -> None:
     prefix = "grpo-plan:" if not colours(sys.stderr) else "\x1b[31mgrpo-plan:\x1b[0m"
     sys.stderr.write(f"{prefix} {one_line(message)}\n")
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
     sys.exit(code)
 
 

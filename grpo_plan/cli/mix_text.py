@@ -139,7 +139,7 @@ def _print_frontier(out: Any, chosen: Mix) -> None:
         table.add_row(f"> {bound}" if here else bound, f"{point.kl:.3f}", f"x{point.gain:.2f}", *shares)
     print_table(out, table)
     where = f"gain: at kappa {chosen.best_at_kappa:.3g}"
-    if chosen.objective == "signal" and not chosen.kappa.measured:
+    if chosen.objective == "signal" and not chosen.kappa.known:
         where += ", where the planned mix (>) is the best one; over the whole range it loses least"
     say(out, f"{where}.", "  ")
 

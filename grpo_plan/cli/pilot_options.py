@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grpo_plan.cli.common import OutputFormat, count_option, parse_whole, tell
+from grpo_plan.cli.input_format import check_format
 from grpo_plan.cli.terminal import moves
 from grpo_plan.errors import DomainError
 
@@ -30,7 +31,6 @@ MAX_STEP = 2**53
 ENGINE_OUTPUT = 2  # the file number of the standard error stream
 OPTIONAL = ("[PILOT]", "As for fit; may be left out.")
 NAME_SOURCE = ("fit", "plan", "refill", "mix")
-
 
 InputFormat = Annotated[
     str,
@@ -120,7 +120,7 @@ class PilotRequest:
             if note not in told and (expected is None or expected not in note):
                 tell(note)
         if pilot.dropped:
-            tell("left out: " + ", ".join(f"{r.replace('_', ' ')} {c:,}" for r, c in pilot.dropped.items()) + ".")
+            tell("left out: " + "; ".join(f"{r.replace('_', ' ')}: {c:,}" for r, c in pilot.dropped.items()) + ".")
 
 
 def _pilot_options(
@@ -246,7 +246,7 @@ def reads_pilot(
         given = values.pop("format")
         output = next((o for o in OutputFormat if o.value == given.lower()), None)
         if output is None:
-            request.options["format"] = given
+            request.options["format"] = check_format(given)
         if formatted:
             values["format"] = output or OutputFormat.TEXT
         as_text = not values.get("json") and output is not OutputFormat.JSON

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from grpo_plan._suggest import not_one_of
 from grpo_plan.cli.common import (
     FormatOption,
     JsonOption,
@@ -76,6 +77,7 @@ def plan(
     from grpo_plan.cli.plot import picture_target
     from grpo_plan.estimators import parse_estimator
     from grpo_plan.planning.group_size import plan_group_size
+    from grpo_plan.planning.objectives import OBJECTIVES
 
     target = None if plot is None else picture_target(plot, [request], "--plot")
     pool = parse_population(population)
@@ -90,6 +92,9 @@ def plan(
     refill = bool(costs.values.get("refill"))
     parse_estimator(estimator)  # a wrong name is told before a long read
     trainer.rules(costs.values.get("gpus"), estimator, refill=refill)
+    if objective not in OBJECTIVES:
+        raise DomainError(not_one_of("objective", objective, OBJECTIVES))
+    kappas = parse_kappa(kappa)
     pilot = request.read()
     budget, model, notes = replace(costs, gpus_used=trainer.trainer is not None).build(pilot)
     for note in notes:
@@ -103,7 +108,7 @@ def plan(
             budget=budget,
             objective=objective,
             estimator=estimator,
-            kappa=parse_kappa(kappa),
+            kappa=kappas,
             max_dead=max_dead,
             group_sizes=sizes,
             cost=model,

@@ -22,13 +22,17 @@ from grpo_plan.cli.numbers import (
     with_interval,
 )
 from grpo_plan.cli.plan_estimator import beside_lines, live_lines
+from grpo_plan.cli.plan_why import flat, print_sensitivity, reasons, worst_case
 from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.plan import Alternative, NoiseToSignal, Plan, PlannedDesign
-from grpo_plan.planning.signal import FLAT_SHARE
 
 if TYPE_CHECKING:
     from grpo_plan.trainers.base import Block
 
+NOISE_UNKNOWN = (
+    "That a step is mostly noise, so that G matters. The file of a probe (--kappa FILE), or --coherence, the mean "
+    "cosine between the gradients of two prompts, would tell its noise to signal."
+)
 SHOWN_SIZES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 WIDE = 120  # columns of a page that has room for the parts of the dead fraction
 BOLD_LINES = 2  # the answer in short
@@ -43,10 +47,10 @@ def print_plan(chosen: Plan, block: Block | None = None, *, details: bool = Fals
         style = "bold" if i < BOLD_LINES else None
         out.print(wrapped(text, text_width(out), f"{label:8}"), style=style, markup=False, soft_wrap=True)
     out.print("\nWhy this G", style="bold")
-    first_reason, *others = [*_reasons(chosen), _flat(chosen)]
+    first_reason, *others = [*reasons(chosen), flat(chosen)]
     say(out, first_reason, "  ")
     if chosen.objective == "signal" and len(chosen.frontier) > 1:
-        _print_sensitivity(out, chosen)
+        print_sensitivity(out, chosen)
     for line in others:
         say(out, line, "  ")
     out.print("\nDesigns and their cost" if chosen.per_cost else "\nDesigns within the budget", style="bold")
@@ -61,6 +65,8 @@ def print_plan(chosen: Plan, block: Block | None = None, *, details: bool = Fals
     shown = chosen.assumptions if details else chosen.assumptions[:SHOWN_ASSUMPTIONS]
     for assumption in shown:
         say(out, assumption, "  - ")
+    if chosen.recommended.noise_to_signal is None:
+        say(out, NOISE_UNKNOWN, "  - ")
     if (hidden := len(chosen.assumptions) - len(shown)) > 0:
         say(out, f"{plural(hidden, 'assumption')} more, and what other objectives ask for: --details.", "  ")
     if block is not None:
@@ -109,6 +115,7 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
         ("", _in_short(chosen)),
         ("Dead", f"{with_interval(dead.value, dead.low, dead.high)} of the groups ({note})"),
         ("", f"all-fail {rate(dead.all_fail)}, all-pass {rate(dead.all_pass)}"),
+        *((("", meaning),) if (meaning := chosen.fit.pilot.provenance.meaning_of_dead) else ()),
     ]
     if chosen.cost_model.refill:
         lines.append(("Refill", _refill(best)))
@@ -129,7 +136,7 @@ def _verdict(chosen: Plan) -> list[tuple[str, str]]:
         ("", f"mean pass rate {with_interval(mean_rate.value, mean_rate.low, mean_rate.high)}"),
         *(("Source", line) for line in source_lines(chosen.fit.pilot)),
         *(("Status", f"{s.name}: {s.sentence}") for s in chosen.fit.statuses if s is not FitStatus.OK),
-        ("Noise", _noise_to_signal(best.noise_to_signal)),
+        *((("Noise", _noise_to_signal(best.noise_to_signal)),) if best.noise_to_signal is not None else ()),
     ]
     lines += [("Beside", text) for text in beside_lines(chosen)]
     return lines
@@ -139,19 +146,19 @@ def _in_short(chosen: Plan) -> str:
     """What the plan brings, and how much it matters, in a sentence."""
     best = chosen.recommended
     dead, n = best.dead, best.design.prompts_per_step
+    judged = " by pass or fail" if chosen.fit.pilot.provenance.meaning_of_dead else ""
     if dead.value is None or dead.status is FitStatus.BEYOND_REACH:
         share = f"{per_cent(dead.low)} to {per_cent(dead.high)}", ""
     else:
         share = per_cent(dead.value), f" [{per_cent(dead.low, '')}, {per_cent(dead.high, '')}]"
     if chosen.cost_model.refill:
-        brings = f"{share[0]} of the groups dead{share[1]}; refill draws on until {n:,} a step are mixed"
+        brings = f"{share[0]} of the groups dead{judged}{share[1]}; refill draws on until {n:,} a step are mixed"
     else:
-        brings = f"{few(best.batch.mixed_groups.mean)} of {plural(n, 'group')} a step mixed, {share[0]} dead{share[1]}"
+        mixed = few(best.batch.mixed_groups.mean)
+        brings = f"{mixed} of {plural(n, 'group')} a step mixed, {share[0]} dead{judged}{share[1]}"
     if chosen.objective != "signal":
         return f"{brings}; picked by {chosen.objective}"
-    low, high = chosen.flat_range
-    alike = "" if low == high else f": G = {low} to {high} are about as good"
-    return f"{brings}; kappa {'is measured' if chosen.kappa.measured else 'decides, and is not measured'}{alike}"
+    return f"{brings}; {worst_case(chosen)}"
 
 
 def _used(chosen: Plan) -> str:
@@ -200,23 +207,7 @@ def _refill(best: PlannedDesign) -> str:
     )
 
 
-def _flat(chosen: Plan) -> str:
-    low, high = chosen.flat_range
-    if low == high:
-        return f"No other G of the table comes within 10 points of G = {low}."
-    most = chosen.least_regret.worst_regret + (1.0 - FLAT_SHARE)
-    sizes = {p.design.group_size: p.worst_regret <= most for p in chosen.frontier}
-    worse = [str(size) for size, close in sizes.items() if low < size < high and not close]
-    but = f" (but not {', '.join(worse)})" if worse else ""
-    these = f"G = {low} to {high}{but}, the flat range,"
-    if chosen.kappa.measured:
-        return f"{these} make within 10 % of the best progress; the upper end is optimistic."
-    return f"{these} have a worst case within 10 points of the best one's; the upper end is optimistic."
-
-
-def _noise_to_signal(found: NoiseToSignal | None) -> str:
-    if found is None:
-        return "unknown, as nothing measured it: whether G matters at this batch needs a probe's file, or --coherence"
+def _noise_to_signal(found: NoiseToSignal) -> str:
     high = "no limit" if found.high is None else amount(found.high)
     span = amount(found.low) if found.high == found.low else f"{amount(found.low)} to {high}"
     if found.value is not None and found.high != found.low:
@@ -226,58 +217,6 @@ def _noise_to_signal(found: NoiseToSignal | None) -> str:
     else:
         verdict = "above 1, G matters" if found.low > 1.0 else "where it is above 1, G matters"
     return f"noise to signal of a step {span}: {verdict}"
-
-
-def _reasons(chosen: Plan) -> list[str]:
-    best, kappa, exact = chosen.recommended, chosen.kappa, chosen.least_regret
-    if chosen.objective != "signal":
-        return [
-            chosen.pick.comment,
-            f"What would change it: {chosen.pick.would_change}",
-            "signal, the default objective, is in the table below.",
-        ]
-    same = len({a.group_size for a in chosen.sensitivity}) == 1
-    where = "per unit of cost" if chosen.per_cost else "within the budget"
-    if kappa.measured:
-        lines = [f"Most progress {where} at kappa = {kappa.value:.3g} (estimator {chosen.estimator})."]
-    elif same:
-        lines = [f"Best {where} at every kappa from {kappa.low:g} to {kappa.high:g} (estimator {chosen.estimator})."]
-    else:
-        lines = [
-            "kappa, the score noise over contrast, decides G, and rewards do not show it. Over "
-            f"{kappa.low:g} to {kappa.high:g} this G loses least in the worst case: at most {best.worst_regret:.0%} "
-            f"of the progress that the best G of the table makes {where} (estimator {chosen.estimator})."
-        ]
-    if same and not chosen.per_cost and len(chosen.frontier) > 1:
-        if len({(p.design.prompts_per_step, p.design.steps) for p in chosen.frontier}) == 1:
-            lines[0] += " Steps and prompts a step are fixed, so the largest group that fits is best."
-    if exact is not best:
-        lines.append(
-            f"G = {best.design.group_size} instead of {exact.design.group_size}: a rounder number, at a cost of at "
-            "most 1 point."
-        )
-    if chosen.pick.runner_up is not None:
-        lines.append(f"Next choice: G = {chosen.pick.runner_up}. What would change it: {chosen.pick.would_change}")
-    if not same and not kappa.measured:
-        lines.append(
-            "A measured kappa would narrow this most: --kappa VALUE, or the file of a probe (docs/choosing.md, "
-            "section 3)."
-        )
-    return lines
-
-
-def _print_sensitivity(out: Any, chosen: Plan) -> None:
-    """The answer at each kappa, and what the pick makes there."""
-    size = chosen.recommended.design.group_size
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for name in ("  kappa", "best G", "within 10 %", f"G = {size} makes ({percent(chosen.level)} interval)"):
-        table.add_column(name, no_wrap=True)
-    for answer in chosen.sensitivity:
-        low, high = chosen.progress_limits(chosen.recommended, answer.kappa)
-        share = chosen.progress_at(chosen.recommended, answer.kappa)
-        mine = "the best" if answer.group_size == size else f"{share:.2f} [{low:.2f}, {high:.2f}] of it"
-        table.add_row(f"  {answer.kappa:.3g}", str(answer.group_size), f"{answer.flat_low} to {answer.flat_high}", mine)
-    print_table(out, table)
 
 
 def _print_frontier(out: Any, chosen: Plan) -> None:
@@ -341,7 +280,7 @@ def _columns(chosen: Plan, shown: list[PlannedDesign], *, wide: bool) -> dict[st
         unit = next((u for u in ("usd", "gpu_hours", "tokens") if shown[0].cost.of(u) is not None), "rollouts")
         words = {"usd": "USD", "gpu_hours": "GPU-hours"}.get(unit, unit)
         columns[words] = lambda p: amount(p.cost.of(unit) or 0.0)
-    if kappa.measured:
+    if kappa.known:
         columns[f"kappa {kappa.value:.3g}"] = lambda p: f"{1.0 - p.worst_regret:.2f}"
     else:
         columns[f"kappa {kappa.low:g}"] = lambda p: f"{p.progress_low:.2f}"

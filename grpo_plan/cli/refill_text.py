@@ -14,7 +14,7 @@ from grpo_plan.batches.stopping import Bounded
 from grpo_plan.cli.common import console, percent, print_table, say, text_width
 from grpo_plan.cli.fit_text import pilot_line, source_lines
 from grpo_plan.cli.numbers import HUGE, chance, few, plural, rate, short_count, with_interval
-from grpo_plan.documents.refill_advice import assumptions, better_option, trainer_settings
+from grpo_plan.documents.refill_advice import assumptions, better_option, rollouts_per_mixed_group, trainer_settings
 from grpo_plan.fitting.result import PassRateFit
 from grpo_plan.fitting.status import FitStatus
 
@@ -61,15 +61,15 @@ def _is_share(value: object) -> bool:
 
 def _verdict(fit: PassRateFit, plan: Refill, others: list[Refill], level: float) -> list[tuple[str, str]]:
     at, dead, n = plan.at_value, plan.dead, plan.prompts_per_step
-    low, high = plan.limits(lambda a: a.one_by_one.mean / n)
-    most = at.rounds.p95
+    drawn, single = (plan.limits(of) for of in (lambda a: a.prompts.mean / n, lambda a: a.one_by_one.mean / n))
     far = dead.status in (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH)
     note = f"{percent(level)} interval" + (f"; {dead.status.name}: trust the interval, not the value" if far else "")
     lines = [
         (
             "Refill",
-            f"draw {at.one_by_one.mean / n:.2f}x{_range(low, high, '.2f')}, {_at_most(most)} in 95 % of steps"
-            f"{_cap_verdict(plan)}",
+            f"draw {at.prompts.mean / n:.2f}x{_range(*drawn, '.2f')} in batches of {plan.gen_batch_size:,}, "
+            f"{_at_most(at.rounds.p95)}{_held_verdict(plan)}{_cap_verdict(plan)}; prompts one at a time take "
+            f"{at.one_by_one.mean / n:.2f}x{_range(*single, '.2f')}",
         ),
         *([("Better", _better(better, plan))] if (better := better_option(plan, others)) is not None else []),
         ("Step", f"{plural(n, 'mixed group')} of {plan.group_size} from generation batches of {plan.gen_batch_size:,}"),
@@ -83,7 +83,7 @@ def _verdict(fit: PassRateFit, plan: Refill, others: list[Refill], level: float)
             f"{_mean(plan, lambda a: a.one_by_one.mean)} to find {plural(n, 'mixed group')} one at a time, "
             f"{_count(at.one_by_one.p05)} to {_count(at.one_by_one.p95)} in 9 of 10 steps",
         ),
-        ("Rounds", f"{_mean(plan, lambda a: a.rounds.mean, '.2f')} a step; 95 % of steps need {_most(plan)} or fewer"),
+        ("Rounds", _rounds(plan)),
         ("Cap", _cap(plan)),
         ("Cost", _cost(plan)),
         ("Size", _sizes(plan)),
@@ -95,7 +95,21 @@ def _verdict(fit: PassRateFit, plan: Refill, others: list[Refill], level: float)
 
 
 def _at_most(rounds: float) -> str:
-    return "1 round" if rounds == 1 else f"{_count(rounds)} rounds at most"
+    return "1 round in 95 % of steps" if rounds == 1 else f"{_count(rounds)} rounds at most in 95 % of steps"
+
+
+def _held_verdict(plan: Refill) -> str:
+    """What a capped step holds, where that is fewer than wanted."""
+    if plan.prompts_per_step - plan.at_value.mixed_groups < 0.05:
+        return ""
+    return f", which hold {_held(plan)} of {plural(plan.prompts_per_step, 'mixed group')} wanted"
+
+
+def _held(plan: Refill) -> str:
+    most, least = plan.limits(lambda a: a.mixed_groups)
+    return few(plan.at_value.mixed_groups) + (
+        "" if most == least else f" [{'0' if least is None else few(least)}, {few(most)}]"
+    )
 
 
 def _cap_verdict(plan: Refill) -> str:
@@ -119,13 +133,16 @@ def _hit(at: RefillAt) -> float:
 
 def _better(better: Refill, plan: Refill) -> str:
     at, now = better.at_value, plan.at_value
-    saved = 1.0 - at.rollouts.mean / now.rollouts.mean
+    saved = 1.0 - rollouts_per_mixed_group(better) / rollouts_per_mixed_group(plan)
+    per = "" if at.mixed_groups == now.mixed_groups else " for a mixed group"
     cost = (
-        f"{abs(saved):.0%} {'fewer' if saved > 0 else 'more'} rollouts" if abs(saved) >= 0.005 else "as many rollouts"
+        f"{abs(saved):.0%} {'fewer' if saved > 0 else 'more'} rollouts{per}"
+        if abs(saved) >= 0.005
+        else f"as many rollouts{per}"
     )
     return (
         f"generation batches of {better.gen_batch_size:,} ({better.batch_multiplier:.2f}x): "
-        f"{_at_most(at.rounds.p95)} in 95 % of steps, {cost}"
+        f"{_at_most(at.rounds.p95)}, {cost}"
     )
 
 
@@ -140,7 +157,9 @@ def _cap(plan: Refill) -> str:
     if plan.max_rounds is None or at.cap_probability is None:
         return f"none given.{safe}" if safe else "none given; --max-rounds gives the chance to hit one"
     low, high = plan.limits(lambda a: a.cap_probability or 0.0)
-    words = f"{plural(plan.max_rounds, 'round')} fail a step with chance {_chances(at.cap_probability, low, high)}"
+    leave = "leaves" if plan.max_rounds == 1 else "leave"
+    words = f"{plural(plan.max_rounds, 'round')} {leave} a step short with chance "
+    words += _chances(at.cap_probability, low, high)
     if at.run_cap_probability is not None:
         low, high = plan.limits(lambda a: a.run_cap_probability or 0.0)
         words += f", a run of {plan.steps:,} steps with {_chances(at.run_cap_probability, low, high)}"
@@ -149,11 +168,11 @@ def _cap(plan: Refill) -> str:
 
 def _cost(plan: Refill) -> str:
     at = plan.at_value
-    used = plan.prompts_per_step * plan.group_size
+    used = at.mixed_groups * plan.group_size
     low, high = plan.surplus_limits or (None, None)
     surplus = "" if low is None or high is None else f" [{few(low)}, {few(high)}]"
     return (
-        f"{_mean(plan, lambda a: a.rollouts.mean)} rollouts a step, of which {used:,} "
+        f"{_mean(plan, lambda a: a.rollouts.mean)} rollouts a step, of which {_count(used)} "
         f"({_share(used / at.rollouts.mean)}) are trained on; {few(at.surplus_mixed_groups)}{surplus} mixed groups are "
         "surplus, rolled out and thrown away"
     )
@@ -206,11 +225,21 @@ def _data(plan: Refill) -> str:
 
 def _print_options(out: Any, plan: Refill, others: list[Refill]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("B", "of N", "rounds", "95 %", "rollouts a step", "trained on", "surplus"):
+    capped = plan.max_rounds is not None
+    for name in (
+        "B",
+        "of N",
+        "rounds",
+        "95 %",
+        "rollouts a step",
+        *(("held",) if capped else ()),
+        "trained on",
+        "surplus",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     for other in others:
         at = other.at_value
-        used = other.prompts_per_step * other.group_size
+        used = at.mixed_groups * other.group_size
         low, high = other.limits(lambda a: a.rollouts.mean)
         size = short_count(other.gen_batch_size)
         table.add_row(
@@ -219,13 +248,15 @@ def _print_options(out: Any, plan: Refill, others: list[Refill]) -> None:
             few(at.rounds.mean),
             _count(at.rounds.p95),
             f"{_count(at.rollouts.mean)}{_range(low, high, ',.0f')}",
+            *((few(at.mixed_groups),) if capped else ()),
             _share(used / at.rollouts.mean),
             few(at.surplus_mixed_groups),
         )
     print_table(out, table)
     say(
         out,
-        "B: prompts of a generation batch. 95 %: rounds that suffice in 95 % of steps. Small batches waste little but "
+        "B: prompts of a generation batch. 95 %: rounds that suffice in 95 % of steps"
+        f"{', within the cap. held: mixed groups of a step, mean' if capped else ''}. Small batches waste little but "
         "wait for more rounds, each as long as its slowest rollout; a batch a little too small for one round wastes "
         "most.",
         "  ",
@@ -283,16 +314,18 @@ def _mean(plan: Refill, of: Callable[[RefillAt], float], form: str = "") -> str:
     return (f"{value:{form}}" if form else _count(value)) + _range(low, high, form or ",.0f")
 
 
-def _most(plan: Refill) -> str:
-    low, high = plan.limits(lambda a: a.rounds.p95)
-    return _count(plan.at_value.rounds.p95) + ("" if low == high else _range(low, high, ",.0f"))
+def _rounds(plan: Refill) -> str:
+    low, high = plan.limits(lambda a: a.rounds_to_fill)
+    most = _count(plan.at_value.rounds_to_fill) + ("" if low == high else _range(low, high, ",.0f"))
+    within = "" if plan.max_rounds is None else f", within the cap of {plan.max_rounds:,}"
+    return f"{_mean(plan, lambda a: a.rounds.mean, '.2f')} a step{within}; 95 % of steps need {most} or fewer to fill"
 
 
 def _share(value: float) -> str:
     if value >= 0.9995:
         return ">99.9%" if value < 1.0 else "100%"
     if 0.0 < value < NO_SHARE:
-        return f"<{100.0 * NO_SHARE:.0e}%"
+        return "<1e-9"
     return f"{value:.1%}" if value >= 0.995 else f"{value:.0%}" if value >= 0.095 else f"{100.0 * value:.2g}%"
 
 
@@ -301,6 +334,9 @@ def _count(value: float) -> str:
 
 
 def _range(low: float, high: float | None, form: str) -> str:
+    if low == high:
+        return ""
+
     def shown(value: float) -> str:
         return short_count(value) if value >= 1e7 else f"{value:{form}}"
 

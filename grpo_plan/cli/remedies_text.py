@@ -115,7 +115,7 @@ def _progress(found: RemedyComparison, *, details: bool) -> Iterator[Part]:
     ]
     yield Grid(("  estimator", *kappas), rows)
     yield Paragraph(LEGEND)
-    if not found.kappa.measured and len(kappas) > 2:
+    if not found.kappa.known and len(kappas) > 2:
         yield Paragraph(f"kappa {found.kappa.middle:.3g} is the middle of the range on a log scale.")
     if details:
         yield from _turns((e.name, e.turn, e.effect) for e in _compared(found) if e.name != found.reference)

@@ -43,6 +43,7 @@ def provenance_json(pilot: Pilot) -> dict[str, Any]:
         "filtered": source.filtered,
         "removed": source.removed,
         "weak_prior": source.weak_prior,
+        "pass_threshold": source.pass_threshold,
         "dead_groups": None if source.dead_groups is None else _dead_groups_json(source.dead_groups),
     }
 

@@ -36,6 +36,7 @@ def plan_document(chosen: Plan, block: Block | None, recipe: PlannedRecipe) -> d
                 "kappa": a.kappa,
                 "group_size": a.group_size,
                 "flat_range": [a.flat_low, a.flat_high],
+                "not_told_apart": list(chosen.not_told_apart(a)),
                 "two_stage_group_size": a.two_stage,
             }
             for a in chosen.sensitivity

@@ -45,6 +45,7 @@ def refill_document(
         **_row(plan),
         "cap_probability": _ends(plan, lambda a: a.cap_probability),
         "run_cap_probability": _ends(plan, lambda a: a.run_cap_probability),
+        "rounds_to_fill": _ends(plan, lambda a: a.rounds_to_fill),
         "safe_max_rounds": _ends(plan, lambda a: a.safe_max_rounds),
         "one_round": {
             "gen_batch_size": _ends(plan, lambda a: a.one_round_gen_batch_size),
@@ -87,6 +88,7 @@ def _row(plan: Refill) -> dict[str, Any]:
         "rounds": _spread(plan, lambda a: a.rounds),
         "prompts": _spread(plan, lambda a: a.prompts),
         "rollouts": _spread(plan, lambda a: a.rollouts),
+        "mixed_groups": _ends(plan, lambda a: a.mixed_groups, falls=True),
         "surplus_mixed_groups": {"value": plan.at_value.surplus_mixed_groups, "low": low, "high": high},
     }
 

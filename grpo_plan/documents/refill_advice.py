@@ -9,7 +9,8 @@ from grpo_plan.batches import Refill, RefillStatus
 from grpo_plan.batches.refilling import batch_multiplier_for
 from grpo_plan.fitting.status import FitStatus
 
-MORE, FEWER = 1.03, 0.95  # rollouts of a better generation batch
+MORE, FEWER = 1.03, 0.95  # rollouts for a mixed group, of a better generation batch
+SHORTER = 0.999  # mixed groups that it holds, at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ def trainer_settings(plan: Refill) -> list[TrainerSettings]:
     multiplier = max(1.0, batch_multiplier_for(size, n))
     small = size < n
     sure = plan.at_value if plan.at_high is None else plan.at_high
-    nemo_cap = cap or sure.safe_max_rounds or max(10, int(sure.rounds.p95))
+    nemo_cap = cap or sure.safe_max_rounds or max(10, sure.rounds_to_fill)
     return [
         TrainerSettings(
             trainer="verl, DAPO recipe",
@@ -88,16 +89,25 @@ def trainer_settings(plan: Refill) -> list[TrainerSettings]:
 
 
 def better_option(plan: Refill, others: list[Refill]) -> Refill | None:
-    """A generation batch that takes no more rounds and hardly more rollouts, and clearly fewer of one of them."""
-    now = plan.at_value
+    """A generation batch with no more rounds, hardly more rollouts for a mixed group, and clearly fewer of one of them.
+
+    It leaves steps no shorter than the plan does.
+    """
+    now, cost = plan.at_value, rollouts_per_mixed_group(plan)
     found = [
         p
         for p in others
         if p.at_value.rounds.p95 <= now.rounds.p95
-        and p.at_value.rollouts.mean <= MORE * now.rollouts.mean
-        and (p.at_value.rounds.p95 < now.rounds.p95 or p.at_value.rollouts.mean < FEWER * now.rollouts.mean)
+        and p.at_value.mixed_groups >= SHORTER * now.mixed_groups
+        and rollouts_per_mixed_group(p) <= MORE * cost
+        and (p.at_value.rounds.p95 < now.rounds.p95 or rollouts_per_mixed_group(p) < FEWER * cost)
     ]
-    return min(found, key=lambda p: (p.at_value.rounds.p95, p.at_value.rollouts.mean), default=None)
+    return min(found, key=lambda p: (p.at_value.rounds.p95, rollouts_per_mixed_group(p)), default=None)
+
+
+def rollouts_per_mixed_group(plan: Refill) -> float:
+    """Rollouts drawn for a mixed group that a step holds, at the estimate."""
+    return plan.at_value.rollouts.mean / plan.at_value.mixed_groups
 
 
 def assumptions(plan: Refill) -> list[str]:

@@ -35,7 +35,7 @@ def assumptions(
             f"pilot's pass rates.{_other_prompts(measurement, ends)} It changes with the policy."
         )
         notes += [status.sentence for status in measurement.statuses if status is not KappaStatus.OK]
-    elif kappas.measured:
+    elif kappas.known:
         notes.append(
             f"That the score noise over contrast, kappa, is {kappas.value:g}, as given; it changes with the policy."
         )

@@ -251,7 +251,7 @@ def _noise_to_signal(
     low, value, high = (float(end) if np.isfinite(end) else None for end in ends)
     if low is None:
         return None
-    return NoiseToSignal(value=value if kappas.measured else None, low=low, high=high)
+    return NoiseToSignal(value=value if kappas.known else None, low=low, high=high)
 
 
 def _sensitivity(

@@ -242,7 +242,7 @@ def _assumptions(
         )
     if not limits.given:
         notes.append("The mix of now is the pilot's own shares of prompts.")
-    if not kappas.measured and objective == "signal":
+    if not kappas.known and objective == "signal":
         notes.append(f"kappa lies between {kappas.low:g} and {kappas.high:g}; it matters little for a mix.")
     for law in laws.strata:
         for status in law.statuses:

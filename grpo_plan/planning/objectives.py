@@ -155,7 +155,7 @@ def _signal(frontier: Sequence[PlannedDesign], kappas: KappaRange, table: Floats
     best = least_regret(frontier)
     others = [p for p in frontier if p is not best]
     runner = min(others, key=lambda p: p.worst_regret) if others else None
-    words = "Most progress at the measured kappa." if kappas.measured else "Least worst-case regret over kappa."
+    words = "Most progress at the measured kappa." if kappas.known else "Least worst-case regret over kappa."
     return Alternative(
         objective="signal",
         planned=best,
@@ -171,13 +171,13 @@ def _kappas_that_keep(best: PlannedDesign, frontier: Sequence[PlannedDesign], ka
     size = best.design.group_size
     if len(frontier) == 1:
         return "there is no other design."
-    if kappas.measured:
+    if kappas.known:
         return "another kappa. It falls or rises with the policy: measure again when pass rates have moved."
     grid = kappas.grid()
     row = table[next(i for i, p in enumerate(frontier) if p is best)]
     good = grid[row >= FLAT_SHARE]
     if good.size == grid.size:
-        return f"nothing in this range: G = {size} is within 10 % of the best at every kappa of it."
+        return f"no kappa of this range by much: G = {size} is within 10 % of the best at all of it."
     if good.size == 0:
         return f"a measured kappa; G = {size} is within 10 % of the best at none of the range."
     edges = []

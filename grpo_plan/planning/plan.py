@@ -16,6 +16,8 @@ from grpo_plan.planning.precision import TableLimits
 from grpo_plan.planning.signal import KappaRange
 from grpo_plan.rules import RuleCheck
 
+FAR_BELOW = 0.5  # of the best's progress: not taken for as good
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseToSignal:
@@ -204,6 +206,16 @@ class Plan(Shown):
         column = [answer.kappa for answer in self.sensitivity].index(float(kappa))
         return self._shares[self._index[planned.design.group_size]][column]
 
+    def not_told_apart(self, answer: KappaAnswer) -> tuple[int, int]:
+        """Smallest and largest group size that the pilot cannot tell from the best at one kappa.
+
+        The limits of their progress relative to the best's reach 1. Sizes between may be surely worse, where whole
+        prompts a step use the budget worse; sizes that make less than half of the best's progress are not looked at.
+        """
+        close = [p for p in self.frontier if self.progress_at(p, answer.kappa) >= FAR_BELOW]
+        sizes = [p.design.group_size for p in close if self.progress_limits(p, answer.kappa)[1] >= 1.0]
+        return min([*sizes, answer.group_size]), max([*sizes, answer.group_size])
+
     @cached_property
     def _index(self) -> dict[int, int]:
         return {planned.design.group_size: i for i, planned in enumerate(self.frontier)}
@@ -232,7 +244,7 @@ class Plan(Shown):
         known = "unknown" if d.value is None else f"{d.value:.3f}"
         ends = (
             f"kappa {self.kappa.value:.3g}"
-            if self.kappa.measured
+            if self.kappa.known
             else f"kappa from {self.kappa.low:g} to {self.kappa.high:g}"
         )
         return "\n".join(

@@ -31,7 +31,8 @@ class KappaRange:
     Attributes:
         low: Low end of the range, or of the interval of ``value``.
         high: High end.
-        value: The measured value; None if only a range is known. A range of one value counts as measured.
+        value: The value planned for, measured or given; None if only a range is known. Where low equals high it is
+            that value, and given.
     """
 
     low: float
@@ -58,9 +59,14 @@ class KappaRange:
         object.__setattr__(self, "value", value)
 
     @property
-    def measured(self) -> bool:
-        """Whether one value is planned for."""
+    def known(self) -> bool:
+        """Whether one value is planned for: measured, or given as such."""
         return self.value is not None
+
+    @property
+    def measured(self) -> bool:
+        """Whether that value was measured, which gives it an interval; one number given alone is taken as it is."""
+        return self.known and self.low < self.high
 
     @property
     def middle(self) -> float:

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 NAME_WIDTH = 24
 ROW = 0.55  # inches a stratum
+LEGEND_ROWS = 0.6  # below the last stratum, so that the legend covers no bar
 MOST_STRATA = 40  # that are drawn with a name each
+
+
+def _middle_cut(name: str) -> str:
+    """A long name without its middle: names of one source often begin alike."""
+    if len(name) <= NAME_WIDTH:
+        return name
+    kept = NAME_WIDTH - 3
+    return f"{name[: kept // 2]}...{name[-(kept - kept // 2) :]}"
 
 
 def plot_mix(mix: Mix, ax: Axes | None = None) -> Axes:
@@ -34,7 +43,7 @@ def plot_mix(mix: Mix, ax: Axes | None = None) -> Axes:
     """
     require(mix, Mix, "mix", "Plan one: plan_mix(pilot, ...).")
     rows = len(mix.strata)
-    with canvas(ax, height=1.7 + ROW * min(rows, MOST_STRATA)) as axes:
+    with canvas(ax, height=1.7 + ROW * (LEGEND_ROWS + min(rows, MOST_STRATA))) as axes:
         places = np.arange(rows)[::-1].astype(np.float64)
         before, after = np.array([s.before for s in mix.strata]), np.array([s.after for s in mix.strata])
         axes.barh(places + 0.2, before, height=0.36, color=SKY, label="now")
@@ -43,18 +52,18 @@ def plot_mix(mix: Mix, ax: Axes | None = None) -> Axes:
         for place, *shares in zip(places, before, after, strict=True):
             for offset, share in zip((0.2, -0.2), shares, strict=True):
                 axes.text(share + 0.012 * top, place + offset, f"{share:.0%}", va="center", fontsize=SMALL, color=INK)
-        names = [f"{short(s.law.name, NAME_WIDTH)}\ndead {s.law.dead:.2f}" for s in mix.strata]
+        names = [f"{short(_middle_cut(s.law.name), NAME_WIDTH)}\ndead {s.law.dead:.2f}" for s in mix.strata]
         axes.set_yticks(places, names)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         ticks = np.arange(0.0, 1.01, 0.1 if top < 0.6 else 0.2)
         axes.set_xticks(ticks, [f"{t:.0%}" for t in ticks])
-        axes.set(xlim=(0.0, 1.14 * top), ylim=(-0.6, rows - 0.4), xlabel="share of a step's prompts")
+        axes.set(xlim=(0.0, 1.14 * top), ylim=(-0.6 - LEGEND_ROWS, rows - 0.4), xlabel="share of a step's prompts")
         gains = [g.gain.value for g in mix.gains]
         span = " to ".join(dict.fromkeys((f"x{min(gains):.2f}", f"x{max(gains):.2f}")))
         said = f"progress {span}, dead {mix.dead_before.value:.2f} to {mix.dead_after.value:.2f}"
         titled(axes, f"Mix at G = {mix.group_size}", said if mix.sure else f"{said}; not sure to be better")
-        axes.legend(loc="lower right", labelcolor=GREY)
+        axes.legend(loc="lower right", ncols=2, labelcolor=GREY)
     return axes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -74,12 +75,21 @@ def plot_dead(dead: DeadFraction, ax: Axes | None = None) -> Axes:
             ("all-pass part", dead.all_pass, dead.all_pass_interval),
         ):
             rows.append(Row(name, value, *limits, BLUE))
-        rows.append(Row("plug-in k/n (too high)", dead.plug_in, colour=ORANGE, marker="s"))
-        rows.append(Row("i.i.d. formula (too low)", dead.iid, colour=VERMILION, marker="D"))
+        rows.append(Row("plug-in k/n" + _judged([dead], [dead.plug_in]), dead.plug_in, colour=ORANGE, marker="s"))
+        rows.append(Row("i.i.d. formula" + _judged([dead], [dead.iid]), dead.iid, colour=VERMILION, marker="D"))
         intervals(axes, rows, digits=".3f")
         axes.set_xlabel(f"share of groups ({percent(dead.level)} intervals)")
         titled(axes, f"Dead groups at G = {dead.group_size}", _said((dead.status,)))
     return axes
+
+
+def _judged(dead: Sequence[DeadFraction], values: Sequence[float]) -> str:
+    """Whether a formula lies outside the limits, always on one side; nothing where it does not."""
+    below = any(value < d.low for d, value in zip(dead, values, strict=True))
+    above = any(value > d.high for d, value in zip(dead, values, strict=True))
+    if below == above:
+        return ""
+    return " (too low)" if below else " (too high)"
 
 
 def plot_dead_fraction(
@@ -108,8 +118,11 @@ def plot_dead_fraction(
         known = [d for d in dead if d.value is not None]
         if known:
             _draw_values(axes, fit, known, largest)
-        axes.plot(every, [d.plug_in for d in dead], color=ORANGE, ls="-.", label="plug-in k/n (too high)")
-        axes.plot(every, [d.iid for d in dead], color=VERMILION, ls="--", label="i.i.d. formula (too low)")
+        for name, values, colour, dash in (
+            ("plug-in k/n", [d.plug_in for d in dead], ORANGE, "-."),
+            ("i.i.d. formula", [d.iid for d in dead], VERMILION, "--"),
+        ):
+            axes.plot(every, values, color=colour, ls=dash, label=name + _judged(dead, values))
         limit = fit.max_measured_group_size
         if 1 < limit < largest:
             axes.axvline(limit, color=GREY, lw=0.8, ls=":")

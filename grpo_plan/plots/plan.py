@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_plan._validate import require
+from grpo_plan.fitting.status import FitStatus
 from grpo_plan.planning.pilot_size import PilotPlan
 from grpo_plan.planning.plan import Plan
 from grpo_plan.plots.parts import curve_labels, log2_axis, percent
@@ -35,6 +36,7 @@ Floats = NDArray[np.float64]
 MOST = 8.0  # relative cost shown
 LEAST_SPAN = 2.0
 LINES = ((BLUE, "-", "o"), (ORANGE, "--", "s"), (VERMILION, "-.", "^"))
+FAR = (FitStatus.EXTRAPOLATED, FitStatus.BEYOND_REACH)
 PLAN_FIRST = "Plan first: plan_group_size(fit, budget=...)."
 
 
@@ -80,7 +82,11 @@ def plot_frontier(plan: Plan, ax: Axes | None = None) -> Axes:
             textcoords="offset points", va="top", fontsize=SMALL,
         )  # fmt: skip
         _name_curves(axes, ends, float(sizes.max()))
-        titled(axes, "What each group size costs")
+        titled(
+            axes,
+            "What the same progress costs at each group size",
+            "relative to the best G at that kappa: lower is better",
+        )
     return axes
 
 
@@ -150,15 +156,20 @@ def plot_kappa_sensitivity(plan: Plan, ax: Axes | None = None) -> Axes:
         axes.set_ylim(every.min() / 1.5, every.max() * 3.2)
         axes.set_xticks(x, [f"{k:.3g}" for k in kappa])
         axes.set_xlim(-0.6, kappa.size - 0.4)
+        far = {p.design.group_size for p in plan.frontier if p.dead.status in FAR}
         for place, answer in zip(x, plan.sensitivity, strict=True):
-            text = f"{answer.flat_low} to {answer.flat_high}"
+            text = f"{answer.flat_low} to {answer.flat_high}{'*' if answer.flat_high in far else ''}"
             axes.annotate(
                 text, (place, answer.flat_high), (0, 4), textcoords="offset points", ha="center", fontsize=SMALL
             )
         axes.set_xlabel("kappa, score noise over contrast")
         axes.set_ylabel("group size G")
-        known = "kappa was measured" if plan.kappa.measured else "kappa is not known: measuring it narrows this most"
-        titled(axes, "What kappa decides", known)
+        known = "measured" if plan.kappa.measured else "as given" if plan.kappa.known else "not known"
+        titled(
+            axes,
+            "What kappa decides",
+            f"kappa is {known}; numbers: G within 10 % of the best" + ("; * beyond the pilot" if far else ""),
+        )
         axes.legend(loc="upper left", ncols=3, columnspacing=1.2)
     return axes
 

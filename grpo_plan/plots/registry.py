@@ -166,7 +166,8 @@ def plot(result: Any, ax: Axes | None = None, **options: Any) -> Axes:
         **options: Those of the function that draws it.
 
     Returns:
-        The axes; ``.figure.savefig(path)`` writes them.
+        The axes; their ``.figure`` is the picture: end a notebook's cell with ``plot(result).figure``, and
+        ``.figure.savefig(path)`` writes it.
 
     Raises:
         DomainError: There is no picture of it.

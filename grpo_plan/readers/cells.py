@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,6 +65,34 @@ def merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     small = sums_by_key(whole, keys, sums)
     names = whole.select(pl.col(KEYS).gather(small[FIRST]))
     return names.with_columns(_compact(names[KEYS[0]])).hstack(small.drop(FIRST))
+
+
+def single_values(cells: pl.DataFrame) -> dict[str, Any]:
+    """The only known temperature or model, where some rows lack it: they take it."""
+    found = {}
+    for column in ("temperature", "policy"):
+        known = cells[column].drop_nulls().unique()
+        if known.len() == 1 and cells[column].null_count():
+            found[column] = known[0]
+    return found
+
+
+def with_values(cells: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
+    """Cells whose missing temperature or model is filled."""
+    import polars as pl
+
+    return cells.with_columns(pl.col(column).fill_null(value) for column, value in values.items())
+
+
+def taken_notes(name: str, values: Mapping[str, Any]) -> list[str]:
+    """What is said of rows that took the only temperature."""
+    if "temperature" not in values:
+        return []
+    only = f"{values['temperature']:g}"
+    return [
+        f"{name}: some rows name no temperature and are taken to be at {only}, as all others. If they are not, keep "
+        f"the others alone with --where temperature={only}, by the name of that column."
+    ]
 
 
 def _compact(names: pl.Series) -> pl.Series:

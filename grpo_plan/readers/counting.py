@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from grpo_plan.errors import PilotError, PilotFormatError, sentences
 from grpo_plan.pilot import Pilot
-from grpo_plan.readers.cells import FIRST, merged, sums_by_key
+from grpo_plan.readers.cells import FIRST, merged, single_values, sums_by_key, taken_notes, with_values
 from grpo_plan.readers.cells import KEYS as KEYS
 from grpo_plan.readers.cells import TOKEN_SUMS as TOKEN_SUMS
 from grpo_plan.readers.cells import with_token_sums as with_token_sums
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counts import plain_counts, successes, whole
+from grpo_plan.readers.list_groups import ListGroups
 from grpo_plan.readers.options import ReadOptions as ReadOptions
 from grpo_plan.readers.selection import MOST_STEPS, nothing_counted, whole_steps
 from grpo_plan.readers.selection import nonzero as nonzero
@@ -69,6 +70,7 @@ class Tally:
     steps_seen: set[int] = field(default_factory=set)  # of all rows
     rewards: tuple[float, float] | None = None  # smallest and largest, where a threshold was given
     row_counts: Counter[tuple[int, int]] = field(default_factory=Counter)  # n and k of rows before they are added up
+    lists: ListGroups = field(default_factory=ListGroups)
     observer: Observer | None = None
     odd: OddRewards | None = None
     other_rewards: Sequence[str] = ()
@@ -141,9 +143,8 @@ class Tally:
         if not self.added:
             raise nothing_counted(name, self.dropped, self.where_seen, self.steps_seen)
         self._compact()
-        cells = _with_single_values(self.parts[0])
-        if cells is not self.parts[0]:
-            cells = merged([cells])
+        only = single_values(self.parts[0])
+        cells = merged([with_values(self.parts[0], only)]) if only else self.parts[0]
         policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
         if len(policies) > 1:
             raise PilotFormatError(
@@ -151,7 +152,7 @@ class Tally:
                 f"Keep one with --where '{self.policy_column}={policies[0]}'."
             )
         self.policies = policies
-        notes = list(self.notes)
+        notes = [*self.notes, *taken_notes(name, only)]
         if self.repeated_rows and self.added > cells.height:
             notes.append(f"{name}: {self.added - cells.height:,} rows repeat a prompt; their counts were added up.")
         apart = any(cells[key].null_count() < cells.height for key in KEYS[1:])  # else prompts alone tell cells apart
@@ -200,17 +201,6 @@ def _mean_tokens(cells: pl.DataFrame, name: str) -> NDArray[np.float64] | None:
     if not rows.any():
         return None
     return np.where(rows > 0, cells[name].to_numpy() / np.maximum(rows, 1), np.nan)
-
-
-def _with_single_values(cells: pl.DataFrame) -> pl.DataFrame:
-    """Rows without a temperature or model take the only one there is."""
-    import polars as pl
-
-    for column in ("temperature", "policy"):
-        known = cells[column].drop_nulls().unique()
-        if known.len() == 1 and cells[column].null_count():
-            cells = cells.with_columns(pl.col(column).fill_null(known[0]))
-    return cells
 
 
 def _unless_null(series: pl.Series) -> list[str] | None:

@@ -11,12 +11,12 @@ import numpy as np
 
 from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
-from grpo_plan.readers.cells import KEYS, SUMS, TOKEN_SUMS, with_token_sums
+from grpo_plan.readers.cells import KEYS, SUMS, TOKEN_SUMS, single_values, taken_notes, with_token_sums
 from grpo_plan.readers.columns import ColumnMap, Sample
 from grpo_plan.readers.counting import ReadOptions, Tally
 from grpo_plan.readers.engines import MOST_PROMPTS, say_too_many
 from grpo_plan.readers.frames import count_frame, frame_of, sample_of_frame
-from grpo_plan.readers.histograms import CELL_KEYS, cells_of, single_values
+from grpo_plan.readers.histograms import CELL_KEYS, cells_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +81,7 @@ def count_dask(table: Any, name: str, roles: ColumnMap, options: ReadOptions, ta
         say_too_many(name, tally)
     cells = _histogram(parts, {}, table.npartitions)
     fill = single_values(_cells(cells, Tally()))
+    tally.notes += taken_notes(name, fill)
     _take_cells(_histogram(parts, fill, table.npartitions) if fill else cells, tally)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grpo_plan._suggest import did_you_mean
 from grpo_plan.errors import PilotFormatError
 from grpo_plan.pilot import MAX_ROLLOUTS_PER_PROMPT
+from grpo_plan.readers.cells import single_values, taken_notes
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import ReadOptions, Tally, needs_threshold, nonzero
 from grpo_plan.readers.frames import (
@@ -26,7 +27,7 @@ from grpo_plan.readers.frames import (
     steps_of,
     take_range,
 )
-from grpo_plan.readers.histograms import CELL_KEYS, cells_of, single_values
+from grpo_plan.readers.histograms import CELL_KEYS, cells_of
 from grpo_plan.readers.selection import Condition
 from grpo_plan.readers.values import number_of, reward_of, shown
 
@@ -340,6 +341,7 @@ def _take_histogram(
 
     cells, sums = query()
     fill = single_values(cells)
+    tally.notes += taken_notes(name, fill)
     if fill:  # rows without a temperature take the only one there is: their prompts are counted again with it
         frame = frame.with_columns(nw.col(column).fill_null(value) for column, value in fill.items())
         cells, sums = query()

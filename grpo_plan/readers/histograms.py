@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grpo_plan.errors import PilotError, PilotFormatError
 from grpo_plan.pilot import Pilot
+from grpo_plan.readers.cells import single_values, taken_notes, with_values
 from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import ReadOptions, Tally, wide_cells
 from grpo_plan.readers.counts import successes, whole
@@ -101,16 +102,6 @@ def cells_of(rows: Mapping[str, Sequence[Any]]) -> pl.DataFrame:
     )
 
 
-def single_values(cells: pl.DataFrame) -> dict[str, Any]:
-    """The only known temperature or model, where some rows lack it: they take it."""
-    found = {}
-    for column in ("temperature", "policy"):
-        known = cells[column].drop_nulls().unique()
-        if known.len() == 1 and cells[column].null_count():
-            found[column] = known[0]
-    return found
-
-
 def histogram_pilot(tally: Tally, name: str) -> Pilot:
     """The Pilot of all cells read.
 
@@ -125,7 +116,9 @@ def histogram_pilot(tally: Tally, name: str) -> Pilot:
             "Read them apart, and see Pilot.merge."
         )
     cells = pl.concat(tally.histogram)
-    cells = cells.with_columns(pl.col(column).fill_null(value) for column, value in single_values(cells).items())
+    only = single_values(cells)
+    cells = with_values(cells, only)
+    tally.notes += taken_notes(name, only)
     policies = tally.policies = cells["policy"].drop_nulls().unique(maintain_order=True).to_list()
     if len(policies) > 1:
         raise PilotFormatError(

@@ -21,6 +21,7 @@ from grpo_plan.readers.columns import ColumnMap
 from grpo_plan.readers.counting import Place, ReadOptions, Tally
 from grpo_plan.readers.files import InputFile, Sniffed, open_sniffed
 from grpo_plan.readers.jsonlines import BLOCK_BYTES, line_at, read_blocks, read_json_lines
+from grpo_plan.readers.list_groups import ListGroups
 from grpo_plan.readers.rows import RowShape, count_rows
 from grpo_plan.readers.thresholds import OddRewards
 from grpo_plan.readers.workers import Workers, default_workers
@@ -61,6 +62,7 @@ class TaskResult:
     row_counts: Mapping[tuple[int, int], int] = field(default_factory=dict)
     rewards: tuple[float, float] | None = None
     malformed: list[tuple[int | str, str]] = field(default_factory=list)
+    lists: ListGroups = field(default_factory=ListGroups)
     odd: OddRewards | None = None
     error: str | None = None
 
@@ -119,6 +121,7 @@ def run(task: Task) -> TaskResult:
         row_counts=tally.row_counts,
         rewards=tally.rewards,
         malformed=tally.malformed,
+        lists=tally.lists,
         odd=tally.odd,
         error=error,
     )
@@ -193,6 +196,7 @@ class Later:
         tally.steps |= result.steps
         tally.steps_seen |= result.steps_seen
         tally.row_counts.update(result.row_counts)
+        tally.lists.add(result.lists)
         tally.take_rewards(np.array(result.rewards or (), dtype=np.float64))
         if progress is not None:
             progress(task.size)

@@ -164,6 +164,9 @@ def _read_found(items: Sequence[str | os.PathLike[str]], tally: Tally, request: 
     """Read files as what they are found to be."""
     found = discover(items, "pilot", request.format)
     tally.notes += found.notes
+    names = [os.fspath(item) for item in items]
+    tally.notes += [f"{name}: given {names.count(name)} times, read once." for name in dict.fromkeys(names)
+                    if names.count(name) > 1]  # fmt: skip
     name = found.files[0].name if len(found.files) == 1 else f"{len(found.files)} files"
     if found.format is not None:
         return _read_format(found.format, found.files, name, tally, request)
@@ -228,6 +231,8 @@ def _table_pilot(tally: Tally, name: str, files: int, request: ReadRequest) -> P
         step_count=len(tally.steps),
         policies=tuple(tally.policies),
         weak_prior=request.weak_prior,
+        dead_groups=tally.lists.dead(pilot.total_rollouts),
+        pass_threshold=None if tally.rewards is None else request.options.pass_threshold,
         merged_rows=mixed_rows(tally.row_counts) if tally.row_counts.total() > pilot.prompts else (),
     )
     return replace(pilot, notes=sentences(*pilot.notes, *provenance.warnings), provenance=provenance)

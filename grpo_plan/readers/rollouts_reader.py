@@ -114,12 +114,15 @@ def read_rollouts(
     return _read(source, request)
 
 
-def read_graded(source: object, *, reward: str | None = None) -> Rollouts:
+def read_graded(
+    source: object, *, reward: str | None = None, reward_weights: Mapping[str, float] | None = None
+) -> Rollouts:
     """Rollouts with their rewards as they are, whatever passes; each step's group of a prompt apart.
 
     Args:
         source: What to read, as in `read_pilot`.
         reward: Reward function, where a source has several; without it their sum.
+        reward_weights: Reward functions to sum, each times its weight.
 
     Raises:
         PilotFormatError: The source cannot be read.
@@ -130,7 +133,9 @@ def read_graded(source: object, *, reward: str | None = None) -> Rollouts:
     >>> read_graded(rows).rewards.tolist()
     [0.7, 0.2, 1.5, -1.0]
     """
-    request = request_of({"reward": reward}, pass_threshold=ANY_THRESHOLD, groups_apart=True)
+    request = request_of(
+        {"reward": reward}, pass_threshold=ANY_THRESHOLD, groups_apart=True, reward_weights=reward_weights
+    )
     found = _read(source, replace(request, any_reward=True))
     notes = tuple(note for note in found.notes if not any(word in note for word in OF_PASSES))
     return replace(found, notes=notes)

@@ -119,6 +119,8 @@ def count_columns(
         tally.repeated_rows = True
         if row_of:
             tally.add(long_cells(columns, roles, options, _through(place, row_of), tally))
+            if options.pass_threshold is not None and tally.odd is None:
+                tally.lists.take(rewards_of(columns["reward"]), row_of, options.pass_threshold)
             if roles.prompt is not None and tally.odd is None:
                 _take_rows(columns["reward"], row_of, options, tally)
     if tally.observer is not None and tally.odd is None:

@@ -172,6 +172,7 @@ class RolloutSink:
             removed=self.removed,
             weak_prior=self.weak_prior,
             dead_groups=self._dead_groups(),
+            pass_threshold=None if self.tally.rewards is None else self.request.options.pass_threshold,
         )
 
     def _dead_groups(self) -> DeadGroups | None:

@@ -22,7 +22,7 @@ from grpo_plan.readers.jsonlines import RowShape, count_rows, read_blocks, read_
 from grpo_plan.readers.jsontasks import count_later
 from grpo_plan.readers.rates import RateReading, beyond_one
 from grpo_plan.readers.selection import selected, step_column
-from grpo_plan.readers.values import distinct
+from grpo_plan.readers.values import distinct, is_missing, number_of, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,11 +93,25 @@ def _count_json(
     count_rows(batches, shape, roles, options, tally)
 
 
+def _refuse_two_sizes(sample: Sample, roles: ColumnMap, constant: int | None) -> None:
+    """One line where a column of rollouts and the number that was given for all prompts disagree."""
+    if constant is None or roles.n is None or roles.shape not in ("wide", "histogram"):
+        return
+    other = next((v for v in sample.columns[roles.n] if not is_missing(v) and number_of(v) != constant), None)
+    if other is not None:
+        raise PilotFormatError(
+            f"{sample.name}: column {roles.n!r} gives the rollouts of a prompt, e.g. {shown([other])}, and "
+            f"--rollouts-per-prompt (rollouts_per_prompt=) says {constant:,}. Leave that out, or name another column "
+            "with --n-column (n=)."
+        )
+
+
 def _roles(
     sample: Sample, given: Mapping[str, str | None], options: ReadOptions, tally: Tally
 ) -> tuple[ColumnMap, ReadOptions]:
     """Find the columns, and which rows to keep by them; keep what was noticed."""
     roles, notes = find_columns(sample, given, constant_n=options.rollouts_per_prompt is not None)
+    _refuse_two_sizes(sample, roles, options.rollouts_per_prompt)
     step, step_notes = step_column(sample, roles, asked=options.steps is not None)
     roles = replace(roles, step=step)
     rates = roles.pass_rate or roles.fail_rate

@@ -32,15 +32,16 @@ def count_wide(frame: pl.DataFrame, roles: ColumnMap, options: ReadOptions, tall
         return False
     if options.groups_apart or tally.observer is not None:
         return False
-    n, k = frame[columns["n"]], frame[columns["k"]]
+    given = [frame[columns[role]] for role in ("n", "k")]
     texts = {role: frame[column] for role, column in columns.items() if role in KEYS}
-    if not (n.dtype.is_integer() and k.dtype.is_integer()) or any(t.dtype != pl.String for t in texts.values()):
+    if any(not c.dtype.is_integer() for c in given) or any(t.dtype != pl.String for t in texts.values()):
         return False
+    n, k = (c.cast(pl.Int64, strict=False) for c in given)
     if n.null_count() or k.null_count() or not ((k >= 0) & (k <= n) & (n <= MAX_ROLLOUTS_PER_PROMPT)).all():
         return False
     absent = {role: pl.lit(None, dtype=pl.Float64 if role == "temperature" else pl.String) for role in KEYS}
     known = {role: pl.when(column != "").then(column) for role, column in texts.items()}
-    rows = pl.DataFrame({"n": n.cast(pl.Int64), "k": k.cast(pl.Int64)}).with_columns(**{**absent, **known})
+    rows = pl.DataFrame({"n": n, "k": k}).with_columns(**{**absent, **known})
     unnamed = rows["prompt"].null_count()
     if unnamed:
         tally.dropped.update(missing_prompt=unnamed)

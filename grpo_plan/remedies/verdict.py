@@ -37,7 +37,7 @@ def verdict(
     ]
     options += [(s.name, s.effect, s.progress or (), s.turn) for s in sampling[1:] if s.effect is not None]
     helping = sorted((o for o in options if o[1] is Effect.HELPS), key=lambda o: -_worst(o[2]))
-    over = f"kappa {kappa.value:.3g}" if kappa.measured else f"every kappa shown ({kappa.low:g} to {kappa.high:g})"
+    over = f"kappa {kappa.value:.3g}" if kappa.known else f"every kappa shown ({kappa.low:g} to {kappa.high:g})"
     if helping:
         best = helping[0]
         others = f" Also: {_listed([o[0] for o in helping[1:]])}." if helping[1:] else ""
@@ -197,7 +197,7 @@ def assumptions(
     """What the numbers take for granted."""
     if isinstance(given, KappaMeasurement):
         first = f"kappa as measured, {kappa.low:.3g} to {kappa.high:.3g}; it changes with the policy."
-    elif kappa.measured:
+    elif kappa.known:
         first = f"kappa = {kappa.value:g}, as given; it changes with the policy."
     else:
         first = (

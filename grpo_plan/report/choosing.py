@@ -70,13 +70,14 @@ def what_if_section(
     ]  # fmt: skip
     if "what_if" in missing:
         return
+    start = _start(plan, recipe, asked, sizes)
     body["what_if"] = {
         "version": VERSION,
         "level": asked.level,
         "estimator": asked.estimator,
         "coherence": asked.coherence,
         "kappa": {
-            "low": kappas.low, "high": kappas.high, "value": kappas.value, "measured": kappas.measured,
+            "low": kappas.low, "high": kappas.high, "value": kappas.value, "measured": kappas.known,
             "shown": [float(k) for k in kappas.shown()],
         },
         "kappa_argument": words.kappa,
@@ -84,8 +85,8 @@ def what_if_section(
         "cost_arguments": list(_costs(words.budget)),
         "refill_arguments": list(common(words.plan)),
         "presets": tables,
-        "start": _start(plan, recipe, asked, sizes),
-        "ranges": RANGES,
+        "start": start,
+        "ranges": _ranges(plan, start, kappas),
     }  # fmt: skip
 
 
@@ -133,6 +134,22 @@ def _start(plan: Plan | None, recipe: PlannedRecipe, asked: ReportRequest, sizes
     if plan.cost_model.refill:
         choice |= {"refill": True, "batch_multiplier": recipe.batch_multiplier, "max_rounds": recipe.max_rounds}
     return choice
+
+
+def _ranges(plan: Plan | None, start: dict[str, Any], kappas: KappaRange) -> dict[str, list[float]]:
+    """Ranges of the fields; those of the plan lie within."""
+    design = None if plan is None else plan.recommended.design
+    used: dict[str, list[Any]] = {name: [start.get(name)] for name in RANGES}
+    used["kappa"] = [kappas.low, kappas.high]
+    if design is not None:
+        used["prompts_per_step"].append(design.prompts_per_step)
+        used["steps"].append(design.steps)
+    return {
+        name: [min(low, *found), max(high, *found)]
+        if (found := [x for x in used[name] if x is not None])
+        else [low, high]
+        for name, (low, high) in RANGES.items()
+    }
 
 
 def common(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,9 +23,14 @@ def contents(pmf: Sequence[float]) -> tuple[float, float, float]:
 
 
 def prompt_cost(
-    cost: Mapping[str, Any], group_size: int, content: tuple[float, float, float], refill: bool, mixed: float
-) -> Amounts | None:
-    """What one more prompt a step adds to a step; None where a refill would never end."""
+    cost: Mapping[str, Any], group_size: int, content: tuple[float, float, float], refill: bool, mixed: float,
+    drawn: tuple[float, float] | None = None,
+) -> Amounts | None:  # fmt: skip
+    """What one more prompt a step adds to a step; None where a refill would never end.
+
+    A refill draws prompts one at a time, ``1 / mixed`` of them; ``drawn`` says otherwise: groups drawn, and groups
+    trained on, for each prompt a step.
+    """
     passes, share, inside = content
     only_mixed = refill or bool(cost["train_mixed_only"])
     prompt, job = cost["prompt_tokens"], cost["job_tokens_per_s"]
@@ -53,10 +58,9 @@ def prompt_cost(
         **dict.fromkeys((*COUNTED, *TOKENS), 0.0), "trained_groups": 1.0, "trained_tokens": trained_tokens,
         "seconds": training,
     }  # fmt: skip
-    if refill and mixed <= 0.0:
+    if refill and drawn is None and mixed <= 0.0:
         return None
-    times = 1.0 / mixed if refill else 1.0
-    trained_times = 1.0 if refill or not only_mixed else mixed
+    times, trained_times = drawn or (1.0 / mixed if refill else 1.0, 1.0 if refill or not only_mixed else mixed)
     total = _scaled(generated, times)
     if trained_times != 0.0:
         total = {name: _sum(total[name], _times(trained[name], trained_times)) for name in total}

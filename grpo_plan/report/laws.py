@@ -171,6 +171,28 @@ class Waiting:
             return self._summed(size)
         return self._by_frequency(size)
 
+    def within(self, size: int, cap: int) -> tuple[float, float]:
+        """Mean and variance of the rounds of a step that gives up after ``cap`` of them (eq. 139)."""
+        if self.beyond(cap * size) <= NEGLIGIBLE:
+            return self.rounds(size)
+        more, second, r = 0.0, 0.0, 0
+        while r < cap:
+            chance = 1.0 if r == 0 else self.beyond(r * size)
+            more += chance
+            second += (2 * r + 1) * chance
+            r += 1
+        return more, max(0.0, second - more * more)
+
+    def held(self, prompts: int) -> float:
+        """Mean of the lesser of N and the mixed groups among so many prompts (eq. 139).
+
+        >>> round(Waiting(1, 0.5).held(2), 12)
+        0.75
+        """
+        success = 1.0 - self.dead
+        below = chance_of_fewer(prompts - 1, self.wanted - 1, success, self.dead) if self.wanted > 1 else 0.0
+        return self.wanted * (1.0 - self.beyond(prompts)) + prompts * success * below
+
     def _summed(self, size: int) -> tuple[float, float]:
         start = max(0, math.floor((self.mean - 14.0 * math.sqrt(self.variance)) / size) - 1)
         while start > 0 and self.beyond(start * size) < 1.0:

@@ -37,7 +37,7 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
     drawn = 1.0 if not refill else mixed_share(preset, at)
     moments = moments_of(preset, designs)
     nothing = {"feasible": False, "dead": dead, "commands": commands_of(what_if, preset, choice, made)}
-    nothing |= dict.fromkeys(("design", "effective_batch", "cost", "noise_to_signal", "refill"))
+    nothing |= dict.fromkeys(("design", "effective_batch", "cost", "cost_in_batches", "noise_to_signal", "refill"))
     if made is None:
         return {**nothing, "progress": [], "reason": refusal(choice, dead)}
     prompts, steps = made
@@ -48,6 +48,7 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
         filled = refilled(dead, prompts, size, batch, choice["max_rounds"], steps)
         if filled is None:
             return {**nothing, "progress": [], "reason": refusal(choice, dead)}
+    trained = prompts if filled is None else filled["mixed_groups"]["value"]
     return {
         "feasible": True,
         "reason": None,
@@ -55,14 +56,16 @@ def recompute(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> Numbers:
             "group_size": size, "prompts_per_step": prompts, "steps": steps, "rollouts_per_step": prompts * size,
         },
         "dead": dead,
-        "effective_batch": full_batch(prompts, size) if refill else mixed_batch(prompts, size, dead),
+        "effective_batch": mixed_batch(prompts, size, dead) if filled is None
+        else full_batch(prompts, size) if filled["max_rounds"] is None else capped_batch(prompts, size, dead, filled),
         "cost": {
             "of": "step" if steps is None else "run",
             **(run_cost(preset["cost"], costs[at], prompts, steps or 1) or {}),
             "at_dead_low": limits[0], "at_dead_high": limits[1],
         },
+        "cost_in_batches": None if filled is None else cost_in_batches(preset, at, prompts, steps, filled),
         "progress": progress_of(what_if, preset, choice, at, costs, designs, moments),
-        "noise_to_signal": noise_of(what_if, preset, choice, moments, at, prompts / drawn),
+        "noise_to_signal": noise_of(what_if, preset, choice, moments, at, trained / drawn),
         "refill": filled,
         "commands": nothing["commands"],
     }  # fmt: skip
@@ -161,6 +164,39 @@ def full_batch(prompts: int, size: int) -> Numbers:
     }
 
 
+def capped_batch(prompts: int, size: int, dead: Mapping[str, Any], filled: Mapping[str, Any]) -> Numbers:
+    """Of a step that gives up: the lesser of its groups and the mixed ones among all that the cap lets it draw."""
+    value, most = dead["value"], filled["max_rounds"] * filled["gen_batch_size"]
+    quantiles = [min(float(prompts), k) for k in binomial_quantiles(most, value, (0.05, 0.5, 0.95))]
+    held = filled["mixed_groups"]
+    mixed = {"mean": held["value"], **dict(zip(("p05", "p50", "p95"), quantiles, strict=True))}
+    return {
+        "mixed_groups": {**mixed, "sd": None, "mean_low": held["low"], "mean_high": held["high"]},
+        "live_rollouts": {**{name: number * size for name, number in mixed.items()}, "sd": None},
+        "dead_batch_probability": value**most,
+    }
+
+
+def cost_in_batches(
+    preset: Mapping[str, Any], at: int, prompts: int, steps: int | None, filled: Mapping[str, Any]
+) -> Numbers:
+    """Cost of what generation batches draw, within their cap, where a plan counts prompts one at a time."""
+    content, size = contents(preset["pmf"][at]), preset["group_sizes"][at]
+    drawn, held = filled["prompts"], filled["mixed_groups"]
+
+    def of(count: float | None, kept: float | None) -> Amounts | None:
+        if count is None or kept is None:
+            return None
+        each = prompt_cost(preset["cost"], size, content, True, 1.0, (count / prompts, kept / prompts))
+        return run_cost(preset["cost"], each, prompts, steps or 1)
+
+    return {
+        **(of(drawn["mean"], held["value"]) or {}),
+        "at_dead_low": of(drawn["mean_low"], held["high"]),
+        "at_dead_high": of(drawn["mean_high"], held["low"]),
+    }
+
+
 def kappas_of(what_if: Mapping[str, Any], choice: Mapping[str, Any]) -> list[float]:
     """The chosen kappa, or both ends of the plan's."""
     kappa = what_if["kappa"]
@@ -183,7 +219,8 @@ def progress_of(
         ]
         best = max(range(len(worth)), key=lambda i: worth[i])
         if worth[best] <= 0.0:
-            rows.append({"kappa": kappa, **dict.fromkeys(("ratio", "low", "high", "best_group_size", "flat_range"))})
+            names = ("ratio", "low", "high", "best_group_size", "flat_range", "best_status", "flat_status")
+            rows.append({"kappa": kappa, **dict.fromkeys(names)})
             continue
         shares = [w / worth[best] for w in worth]
         flat = [preset["group_sizes"][i] for i, share in enumerate(shares) if share >= FLAT_SHARE]
@@ -193,6 +230,8 @@ def progress_of(
             {
                 "kappa": kappa, "ratio": shares[at], "low": low, "high": high,
                 "best_group_size": preset["group_sizes"][best], "flat_range": [flat[0], flat[-1]],
+                "best_status": preset["status"][best],
+                "flat_status": preset["status"][preset["group_sizes"].index(flat[-1])],
             }
         )  # fmt: skip
     return rows
@@ -285,7 +324,8 @@ def commands_of(
     made: tuple[int, int | None] | None,
 ) -> Numbers:
     """The commands that print the same numbers."""
-    words = ["plan", *preset["arguments"], "--group-sizes", ",".join(str(size) for size in preset["group_sizes"])]
+    start = ["plan", *preset["arguments"], "--group-sizes"]
+    words: list[str] = []
     for name in DESIGN:
         if choice[name] is not None:
             words += [f"--{name.replace('budget_rollouts', 'budget-rollouts').replace('_', '-')}", str(choice[name])]
@@ -303,4 +343,10 @@ def commands_of(
         refill += [] if choice["max_rounds"] is None else ["--max-rounds", str(choice["max_rounds"])]
         refill += [] if made[1] is None else ["--steps", str(made[1])]
         refill += what_if["refill_arguments"]
-    return {"plan": command_line(words), "refill": None if refill is None else command_line(refill)}
+    every = ",".join(str(size) for size in preset["group_sizes"])
+    plan, design = ([*start, sizes, *words] for sizes in (every, str(choice["group_size"])))
+    return {
+        "plan": command_line(plan),
+        "design": command_line(design),
+        "refill": None if refill is None else command_line(refill),
+    }

@@ -1,4 +1,4 @@
-"""A refill from the numbers in a report's tables (theory.md, eq. 52 and 53)."""
+"""A refill from the numbers in a report's tables (theory.md, eq. 52, 53 and 139)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refilled(
         width = (dead["high"] - dead["low"]) / (SURPLUS_GRID - 1)
         found = [value["surplus"], low["surplus"], high["surplus"]]
         for i in range(1, SURPLUS_GRID - 1):
-            found.append(_surplus(Waiting(wanted, dead["low"] + i * width), size))
+            found.append(_surplus(Waiting(wanted, dead["low"] + i * width), size, cap))
         least, most = min(found), max(found)
 
     def spread(name: str) -> Numbers:
@@ -52,7 +52,11 @@ def refilled(
         "rounds": spread("rounds"),
         "prompts": spread("prompts"),
         "rollouts": spread("rollouts"),
+        "mixed_groups": {
+            "value": value["held"], "low": None if high is None else high["held"], "high": low["held"],
+        },
         "surplus_mixed_groups": {"value": value["surplus"], "low": least, "high": most},
+        "rounds_to_fill": ends_of(lambda at: at["to_fill"]),
         "cap_probability": ends_of(lambda at: at["cap"]),
         "run_cap_probability": ends_of(lambda at: at["run_cap"]),
         "safe_max_rounds": ends_of(lambda at: at["safe"]),
@@ -83,15 +87,23 @@ def batch_size(wanted: int, multiplier: float | None, size: int | None) -> int:
     return wanted if multiplier is None else math.ceil(multiplier * wanted * (1.0 - 1e-12))
 
 
-def _surplus(law: Waiting, size: int) -> float:
-    return max(0.0, (1.0 - law.dead) * law.rounds(size)[0] * size - law.wanted)
+def _drawn(law: Waiting, size: int, cap: int | None) -> tuple[float, float, float, float]:
+    """Mean and variance of the rounds, mixed groups held, and surplus."""
+    mean, variance = law.rounds(size) if cap is None else law.within(size, cap)
+    held = float(law.wanted) if cap is None else law.held(cap * size)
+    return mean, variance, held, max(0.0, (1.0 - law.dead) * mean * size - held)
+
+
+def _surplus(law: Waiting, size: int, cap: int | None) -> float:
+    return _drawn(law, size, cap)[3]
 
 
 def _at(dead: float, wanted: int, group_size: int, size: int, cap: int | None, steps: int | None) -> Numbers:
     law = Waiting(wanted, dead)
-    mean, variance = law.rounds(size)
+    mean, variance, held, surplus = _drawn(law, size, cap)
+    most = math.inf if cap is None else float(cap)
     single = {name: float(law.fewest(tail)) for name, tail in (("p05", 0.95), ("p50", 0.5), ("p95", 0.05))}
-    rounds = {name: float(-(-int(t) // size)) for name, t in single.items()}
+    rounds = {name: min(most, float(-(-int(t) // size))) for name, t in single.items()}
     tail = 1.0 - SURE if steps is None else -math.expm1(math.log(SURE) / steps)
     fails = None if cap is None else law.beyond(cap * size)
     run_fails = None
@@ -103,7 +115,9 @@ def _at(dead: float, wanted: int, group_size: int, size: int, cap: int | None, s
         "rounds": counts,
         "prompts": {name: number * size for name, number in counts.items()},
         "rollouts": {name: number * size * group_size for name, number in counts.items()},
-        "surplus": max(0.0, (1.0 - dead) * mean * size - wanted),
+        "held": held,
+        "surplus": surplus,
+        "to_fill": -(-int(single["p95"]) // size),
         "cap": fails,
         "run_cap": run_fails,
         "safe": None if steps is None else -(-law.fewest(tail) // size),

@@ -69,12 +69,20 @@ def _planned(facts: Facts) -> str:
     if planned is None or isinstance(dead, Absent):
         return ""
     share = late_share(facts, dead)[1]
-    band = f"{percent(planned.dead.low)} to {percent(planned.dead.high)} %"
+    band = f"{percent(planned.dead.low)} to {percent(planned.dead.high)} %{_at_size(facts, planned.group_size)}"
     if share.low > planned.dead.high:
         return f", more than the plan's {band}"
     if share.high < planned.dead.low:
         return f", fewer than the plan's {band}"
     return f", in line with the plan's {band}"
+
+
+def _at_size(facts: Facts, size: int) -> str:
+    """The group size of the comparison, and the one that was planned where that is another."""
+    of_plan = None if facts.expectation is None else facts.expectation.group_size
+    if of_plan is None or of_plan == size:
+        return f" at G = {size}"
+    return f" at G = {size} (you planned {of_plan})"
 
 
 def most_specific(grave: Sequence[Finding]) -> Finding:

@@ -53,7 +53,7 @@ def mixed_words(batch: Any) -> str:
 def _plan(plan: Any) -> str:
     low, high = plan.flat_range
     best, kappa = plan.recommended, plan.kappa
-    known = f"kappa {kappa.value:.3g}" if kappa.measured else f"kappa from {kappa.low:g} to {kappa.high:g}"
+    known = f"kappa {kappa.value:.3g}" if kappa.known else f"kappa from {kappa.low:g} to {kappa.high:g}"
     d = best.dead
     return (
         f"{design_words(best.design)}. Dead {ranged(d.value, d.low, d.high)} ({percent(d.level)}), {d.status.name}; "

@@ -241,6 +241,9 @@ from grpo_plan.symbolic.prompts import (
 )
 from grpo_plan.symbolic.refill import (
     adaptive_cost,
+    capped_mixed,
+    capped_rounds_mean,
+    capped_rounds_square,
     finite_prompts_mean,
     finite_prompts_pmf,
     finite_prompts_variance,
@@ -330,7 +333,8 @@ __all__ = [
     "arcsine_variance", "at_least", "atom_pmf", "averaged", "batch_slope", "bernoulli_divergence", "best_of_rewards",
     "bet", "beta_binomial_log_likelihood", "beta_binomial_pmf", "beta_binomial_pmf_correlation", "beta_dead_fraction",
     "beta_dead_tail", "beta_mean_correlation", "beta_power_mean", "beta_power_mean_correlation",
-    "beta_power_mean_product", "beta_unsolved", "binomial_pmf", "cell_chance", "census_factor", "centred_rewards",
+    "beta_power_mean_product", "beta_unsolved", "binomial_pmf", "capped_mixed",
+    "capped_rounds_mean", "capped_rounds_square", "cell_chance", "census_factor", "centred_rewards",
     "certificate", "changes_mean", "changes_variance", "chi_square_tail", "cluster_variance", "conditional_mean",
     "counted_log_likelihood", "coverage_of_hard", "dead", "dead_batch", "dead_curvature", "dead_fraction",
     "dead_from_batches", "dead_from_spread", "dead_gpu_hours", "dead_if_told_apart", "dead_noise", "dead_range_ends",

@@ -69,6 +69,23 @@ def surplus_mixed(wanted: Any, mixed: Any, gen_batch_size: Any, rounds: Any) -> 
     return exact(mixed) * exact(gen_batch_size) * exact(rounds) - exact(wanted)
 
 
+def capped_rounds_mean(wanted: int, mixed: Any, gen_batch_size: int, cap: int) -> Expr:
+    """Mean rounds of a step that gives up after R of them (theory.md, eq. 139)."""
+    return sp.Add(*(not_filled(r * gen_batch_size, wanted, mixed) for r in range(cap)))
+
+
+def capped_rounds_square(wanted: int, mixed: Any, gen_batch_size: int, cap: int) -> Expr:
+    """Mean square of them (theory.md, eq. 139)."""
+    return sp.Add(*((2 * r + 1) * not_filled(r * gen_batch_size, wanted, mixed) for r in range(cap)))
+
+
+def capped_mixed(wanted: int, mixed: Any, prompts: int) -> Expr:
+    """Mean of the lesser of N and the mixed groups among so many prompts (theory.md, eq. 139)."""
+    m = exact(mixed)
+    below = not_filled(prompts - 1, wanted - 1, m) if wanted > 1 and prompts > 0 else sp.Integer(0)
+    return wanted * (1 - not_filled(prompts, wanted, m)) + prompts * m * below
+
+
 def finite_prompts_pmf(prompts: int, data_prompts: int, mixed_prompts: int, wanted: int) -> Expr:
     """Chance that the N-th of K mixed prompts among P is drawn t-th, without replacement (theory.md, eq. 54)."""
     t, p, k, n = prompts, data_prompts, mixed_prompts, wanted

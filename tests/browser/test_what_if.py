@@ -65,7 +65,8 @@ def assert_as_printed(opened: Opened, command: Command) -> None:
     row = next(r for r in plan["frontier"] if r["group_size"] == mine["design"]["group_size"])
     for name in ("prompts_per_step", "steps", "rollouts_per_step"):
         assert mine["design"][name] == row[name]
-    for name in ("dead", "effective_batch", "cost", "noise_to_signal"):
+    capped = mine["refill"] is not None and mine["refill"]["max_rounds"] is not None  # a plan knows no cap
+    for name in ("dead", "cost") if capped else ("dead", "effective_batch", "cost", "noise_to_signal"):
         close(mine[name], row["signal"][name] if name == "noise_to_signal" else row[name], name, REL)
     ends = ["low"] if len(mine["progress"]) == 1 else ["low", "high"]
     for end, progress in zip(ends, mine["progress"], strict=True):
@@ -212,6 +213,8 @@ def test_an_address_that_this_report_cannot_make_is_the_plan(
     opened = open_page(reports["full"], fragment=fragment)
     opened.assert_quiet()
     assert opened.page.evaluate("grpoPlan.whatIf.choice()") == opened.page.evaluate("grpoPlan.report.what_if.start")
+    said = opened.page.locator("#told").inner_text()
+    assert ("cannot make" in said) == (";" in fragment)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +237,32 @@ def test_a_field_outside_its_range_says_so(
     assert words in opened.page.locator("#told").inner_text()
     assert opened.page.locator(f"#{field}").get_attribute("aria-invalid") == "true"
     assert result_of(opened) == before
+    assert "those of the choice before" in opened.page.locator("#told").inner_text()
+    assert opened.page.locator("#choice-form button.copy:enabled").count() == 0
     choose(opened.page, **{field: 3})
+    assert opened.page.locator("#choice-form button.copy:disabled").count() == 0
     assert opened.page.locator(f"#{field}").get_attribute("aria-invalid") is None
     assert words not in opened.page.locator("#told").inner_text()
+    opened.assert_quiet()
+
+
+def test_a_capped_refill_is_said_and_a_budget_that_it_breaks(reports: dict[str, Path], open_page: Open) -> None:
+    opened = open_page(reports["full"], fragment="#;g=8&prompts=128&steps=500&refill=1&cap=1")
+    said = opened.page.locator("#told").inner_text()
+    assert "at most 1 round draws 128 prompts, and a step holds" in said
+    assert "of the 128 wanted" in said
+    assert "512,000" in opened.page.locator("#outcome").inner_text()
+    over = open_page(reports["full"], fragment="#;g=16&steps=100&budget=400000&refill=1")
+    assert "% over the budget" in over.page.locator("#told").inner_text()
+    opened.assert_quiet()
+
+
+def test_a_hundred_million_prompts_are_drawn(reports: dict[str, Path], open_page: Open) -> None:
+    opened = open_page(reports["full"])
+    opened.page.evaluate("grpoPlan.report.what_if.ranges.prompts_per_step[1] = 1e9")  # as of a plan of that size
+    choose(opened.page, fixed="prompts", prompts=100_000_000)
+    assert result_of(opened)["design"]["prompts_per_step"] == 100_000_000
+    assert opened.page.locator("#spread-picture").is_visible()
     opened.assert_quiet()
 
 

@@ -134,7 +134,7 @@ def reward_names(run: LoggedRun, sink: RolloutSink) -> list[str]:
     if not found:
         raise PilotFormatError(f"{run.name}: holds no column of rewards. Name one with --reward-column.")
     if others := [c for c in floats if c not in found]:
-        sink.note(f"{run.name}: columns that are no rewards: {', '.join(others)}.")
+        sink.note(f"{run.name}: columns that are not summed into the reward, or have weight 0: {', '.join(others)}.")
     for batch in run.batches:
         if missing := [name for name in found if name not in batch.rewards]:
             raise PilotFormatError(

@@ -9,6 +9,8 @@ from grpo_plan.report.page.pictures import batch_picture, dead_picture, frontier
 from grpo_plan.report.page.pictures_more import difficulty_picture, kinds_picture, refill_picture, temperature_picture
 from grpo_plan.report.page.svg import Picture
 from grpo_plan.report.page.tables import (
+    ESTIMATES,
+    UNITS,
     alternatives,
     comparison,
     cost,
@@ -19,7 +21,7 @@ from grpo_plan.report.page.tables import (
     schemes,
     sensitivity,
 )
-from grpo_plan.report.page.words import amount, few, limits, percent, rate, whole
+from grpo_plan.report.page.words import amount, count_limits, few, limits, percent, rate, whole
 
 Row = Mapping[str, Any]
 SECTIONS = (
@@ -67,6 +69,9 @@ def contents(document: Row) -> dict[str, Any]:
         "pictures": drawn(document),
         "independence": None if fit is None else fit.get("independence"),
         "compare": None if fit is None or not fit.get("compare") else comparison(fit["compare"]["rows"]),
+        "estimates": ESTIMATES,
+        "units": UNITS,
+        "held_against": held_against(document),
         "sensitivity": None if plan is None else sensitivity(plan),
         "alternatives": None if plan is None else alternatives(plan["alternatives"]),
         "cost": None if plan is None else cost(plan["recommended"]["cost"]),
@@ -75,6 +80,21 @@ def contents(document: Row) -> dict[str, Any]:
         "from_log": from_log(document["diagnose"]),
         "differences": None if document["temperature"] is None else differences(document["temperature"]),
     }
+
+
+def held_against(document: Row) -> str | None:
+    """Whose numbers the run is held against: a file that was given, or the plan or fit of this report.
+
+    >>> held_against({"diagnose": {"plan": {"source": "plan.json"}}, "provenance": {"sources": []}})
+    'the plan of this report'
+    """
+    run = document["diagnose"]
+    if run is None or not run["plan"]:
+        return None
+    source = run["plan"]["source"]
+    given = any(item["role"] == "plan" for item in document["provenance"]["sources"])
+    own = {"plan.json": "the plan of this report", "fit.json": "the fit of this report"}
+    return str(source) if given else own.get(source, str(source))
 
 
 def reasons(document: Row) -> dict[str, str]:
@@ -143,7 +163,7 @@ def _mixed_tile(prompts: int, mixed: Row) -> dict[str, str]:
     if mixed["mean_low"] is None:
         return _tile("Mixed groups a step", few(mixed["mean"]), "", "all of them: dead groups are replaced")
     spread = f"of {whole(prompts)}; {whole(mixed['p05'])} to {whole(mixed['p95'])} in 9 of 10"
-    return _tile("Mixed groups a step", few(mixed["mean"]), limits(mixed["mean_low"], mixed["mean_high"], few), spread)
+    return _tile("Mixed groups a step", few(mixed["mean"]), count_limits(mixed["mean_low"], mixed["mean_high"]), spread)
 
 
 def _tile(name: str, value: str, ends: str, about: str) -> dict[str, str]:

@@ -21,10 +21,11 @@ function startWhatIf(whatIf) {
   let result = null;
   let section = "";
   let drawAll = () => {};
+  let refused = false; // an address that this report cannot make
 
   const sizes = () => whatIf.presets[choice.preset].group_sizes;
   const range = (field) => ({ prompts: whatIf.ranges.prompts_per_step, steps: whatIf.ranges.steps, budget: whatIf.ranges.budget_rollouts, kappa: whatIf.ranges.kappa, multiplier: whatIf.ranges.batch_multiplier, rounds: whatIf.ranges.max_rounds })[field];
-  const sliderRange = (field) => (field === "budget" ? budgetSpan() : range(field));
+  const sliderRange = (field) => (field === "budget" ? budgetSpan() : [range(field)[0] > 0 ? range(field)[0] : 0.01, range(field)[1]]);
 
   function budgetSpan() {
     const middle = start.budget_rollouts || last.budget || 1e6;
@@ -71,7 +72,7 @@ function startWhatIf(whatIf) {
     const slider = at(`${field}-slider`);
     if (!slider) return;
     const [from, to] = sliderRange(field);
-    if (document.activeElement !== slider) slider.value = String(Math.round((SLIDER_STEPS * Math.log(value / from)) / Math.log(to / from)));
+    if (document.activeElement !== slider) slider.value = String(Math.round((SLIDER_STEPS * Math.log(Math.max(value, from) / from)) / Math.log(to / from)));
     slider.setAttribute("aria-valuetext", amountWords(value));
   }
 
@@ -124,11 +125,18 @@ function startWhatIf(whatIf) {
   function changed() {
     const found = readAll();
     if (typeof found === "string") {
-      at("told").textContent = found;
+      at("told").textContent = `${found} Until then the table and the commands below are those of the choice before.`;
+      stale(true);
       return;
     }
     choice = found;
     update();
+  }
+
+  /** What follows the choice is not of what the fields hold: say so, and let no one copy it. */
+  function stale(isStale) {
+    form.querySelector(".outcome").classList.toggle("stale", isStale);
+    for (const button of form.querySelectorAll("button.copy")) button.disabled = isStale;
   }
 
   const isPlan = () => Object.keys(start).every((name) => choice[name] === start[name]);
@@ -136,10 +144,17 @@ function startWhatIf(whatIf) {
   /** Compute and show everything that follows the choice. */
   function update() {
     show();
+    stale(false);
+    for (const box of form.querySelectorAll("[aria-invalid]")) {
+      box.setCustomValidity("");
+      box.removeAttribute("aria-invalid");
+    }
     result = recompute(whatIf, choice);
     const plan = recompute(whatIf, { ...start, kappa: choice.kappa });
     showOutcome(at("outcome").tBodies[0], result, plan, kappasOf(whatIf, choice));
-    at("told").textContent = isPlan() && result.feasible ? `${startName().replace("the", "The")}: ${sentenceOf(result, { feasible: false })}` : sentenceOf(result, plan);
+    at("told").textContent = isPlan() && result.feasible ? `${startName().replace("the", "The")}: ${sentenceOf(result, { feasible: false }, choice.budget_rollouts)}` : sentenceOf(result, plan, choice.budget_rollouts);
+    if (refused) at("told").textContent = `The address holds a choice that this report cannot make: here is ${startName()}. ${at("told").textContent}`;
+    refused = false;
     at("no-plan").hidden = !result.feasible || result.progress.some((row) => row.ratio !== null);
     at("no-limits").hidden = !at("outcome").textContent.includes("*");
     at("back").disabled = isPlan();
@@ -149,6 +164,7 @@ function startWhatIf(whatIf) {
     };
     drawAll();
     at("command").firstChild.textContent = result.commands.plan;
+    at("design-command").firstChild.textContent = result.commands.design;
     at("refill-command-box").hidden = result.commands.refill === null;
     at("refill-command").firstChild.textContent = result.commands.refill || "";
     markPictures(result, sizes(), isPlan(), choice.kappa !== null);
@@ -184,7 +200,8 @@ function startWhatIf(whatIf) {
       if (name === "refill") found.refill = value === "1";
       else if (Object.prototype.hasOwnProperty.call(SHORT, name)) found[SHORT[name]] = Number(value);
     }
-    return valid(found) ? found : { ...start };
+    refused = !valid(found);
+    return refused ? { ...start } : found;
   }
 
   function valid(found) {
@@ -230,7 +247,6 @@ function startWhatIf(whatIf) {
   });
   at("back").addEventListener("click", () => {
     choice = { ...start };
-    for (const box of form.querySelectorAll("input")) box.setCustomValidity("");
     update();
   });
   window.addEventListener("hashchange", () => {

@@ -19,8 +19,11 @@ function contentsOf(pmf) {
   return { passes, mixed, inside };
 }
 
-/** What one more prompt a step adds to a step; null where a refill would never end. */
-function promptCost(cost, size, content, refill, mixed) {
+/**
+ * What one more prompt a step adds to a step; null where a refill would never end. A refill draws prompts one at a time;
+ * `drawn` says otherwise: groups drawn, and groups trained on, for each prompt a step.
+ */
+function promptCost(cost, size, content, refill, mixed, drawn = null) {
   const onlyMixed = refill || cost.train_mixed_only;
   const prompt = cost.prompt_tokens;
   const job = cost.job_tokens_per_s;
@@ -40,9 +43,8 @@ function promptCost(cost, size, content, refill, mixed) {
     trainedTokens = added(responses(cost, held, size - held), multiplied(prompt, size));
     training = job !== null ? 0 : divided(trainedTokens, cost.train_tokens_per_s);
   }
-  if (refill && mixed <= 0) return null;
-  const factor = refill ? 1 / mixed : 1;
-  const trainedFactor = refill || !onlyMixed ? 1 : mixed;
+  if (refill && drawn === null && mixed <= 0) return null;
+  const [factor, trainedFactor] = drawn || [refill ? 1 / mixed : 1, refill || !onlyMixed ? 1 : mixed];
   const total = {
     groups: factor,
     trained_groups: 0,

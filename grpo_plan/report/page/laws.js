@@ -163,6 +163,26 @@ class Waiting {
     return 26 * Math.sqrt(this.variance) <= FEW_ROUNDS * size ? this.summed(size) : this.byFrequency(size);
   }
 
+  /** Mean and variance of the rounds of a step that gives up after `cap` of them (eq. 139). */
+  within(size, cap) {
+    if (this.beyond(cap * size) <= NEGLIGIBLE) return this.rounds(size);
+    let more = 0;
+    let second = 0;
+    for (let r = 0; r < cap; r += 1) {
+      const chance = r === 0 ? 1 : this.beyond(r * size);
+      more += chance;
+      second += (2 * r + 1) * chance;
+    }
+    return [more, Math.max(0, second - more * more)];
+  }
+
+  /** Mean of the lesser of N and the mixed groups among so many prompts (eq. 139). */
+  held(prompts) {
+    const success = 1 - this.dead;
+    const below = this.wanted > 1 ? chanceOfFewer(prompts - 1, this.wanted - 1, success, this.dead) : 0;
+    return this.wanted * (1 - this.beyond(prompts)) + prompts * success * below;
+  }
+
   summed(size) {
     let start = Math.max(0, Math.floor((this.mean - 14 * Math.sqrt(this.variance)) / size) - 1);
     while (start > 0 && this.beyond(start * size) < 1) {

@@ -1,5 +1,7 @@
 // The table that stands a choice beside the plan, and the sentence that says it.
 
+const FAR = ["EXTRAPOLATED", "BEYOND_REACH", "UNKNOWN"];
+
 /** Rows of the table: name, words of a result, and, where a difference makes sense, its number and form. */
 function outcomeRows(kappas) {
   const batch = (result) => result.effective_batch;
@@ -25,18 +27,31 @@ function outcomeRows(kappas) {
   });
   rows.push(
     ["noise to signal of a step", (r) => (r.noise_to_signal === null ? "unknown" : span(r.noise_to_signal, "value", amountWords))],
-    ["rollouts in all", (r) => costWords(r.cost, "rollouts"), (r) => r.cost.rollouts, amountWords],
+    ["rollouts in all", (r) => costWords(paidOf(r), "rollouts"), (r) => paidOf(r).rollouts, amountWords],
   );
   for (const [name, words] of [["generated_tokens", "response tokens"], ["gpu_hours", "GPU-hours"], ["usd", "USD"]]) {
-    rows.push([`${words} in all`, (r) => costWords(r.cost, name), (r) => r.cost[name], amountWords, (r) => r.cost[name] !== null]);
+    rows.push([
+      `${words} in all`,
+      (r) => costWords(paidOf(r), name),
+      (r) => paidOf(r)[name],
+      amountWords,
+      (r) => paidOf(r)[name] !== null,
+    ]);
   }
+  rows.push([
+    "rollouts in all, prompts one by one (a plan's count)",
+    (r) => costWords(r.cost, "rollouts"),
+    (r) => r.cost.rollouts,
+    amountWords,
+    (r) => r.refill !== null,
+  ]);
   const filled = (result) => result.refill !== null;
   const spreadRow = (name, key, form) =>
     rows.push([name, (r) => (filled(r) ? countWords(r.refill[key], form) : "no refill"), (r) => (filled(r) ? r.refill[key].mean : null), form, filled]);
-  spreadRow("prompts drawn, one by one", "one_by_one", fewWords);
-  spreadRow("prompts drawn, in batches", "prompts", fewWords);
+  spreadRow("prompts that fill a step, one by one", "one_by_one", fewWords);
+  spreadRow("prompts drawn in batches", "prompts", fewWords);
   spreadRow("rounds", "rounds", (value) => value.toFixed(2));
-  spreadRow("rollouts drawn", "rollouts", wholeWords);
+  spreadRow("rollouts drawn in batches", "rollouts", wholeWords);
   const three = (name, key, form) =>
     rows.push([name, (r) => (filled(r) && r.refill[key] !== null ? span(r.refill[key], "value", form) : "-"), null, null, (r) => filled(r) && r.refill[key] !== null]);
   three("surplus mixed groups, thrown away", "surplus_mixed_groups", fewWords);
@@ -53,6 +68,11 @@ function outcomeRows(kappas) {
   return rows;
 }
 
+/** What a run draws: of a refill, its generation batches within its cap. */
+function paidOf(result) {
+  return result.cost_in_batches === null ? result.cost : result.cost_in_batches;
+}
+
 function span(found, name, form) {
   if (found[name] === null) return limitsWords(found.low, found.high, form);
   return found.low === found[name] && found.high === found[name] ? form(found[name]) : intervalWords(found[name], found.low, found.high, form);
@@ -63,10 +83,11 @@ function part(dead, name) {
 }
 
 function meanWords(count) {
-  return count.mean_low === null ? fewWords(count.mean) : intervalWords(count.mean, count.mean_low, count.mean_high, fewWords);
+  return count.mean_low === null ? fewWords(count.mean) : `${fewWords(count.mean)} ${countLimitsWords(count.mean_low, count.mean_high)}`;
 }
 
 function countWords(count, form) {
+  if (count.mean_low === count.mean && count.mean_high === count.mean) return form(count.mean);
   return `${form(count.mean)} ${limitsWords(count.mean_low, count.mean_high, form)}`;
 }
 
@@ -77,7 +98,10 @@ function progressWords(row) {
 }
 
 function flatWords(row) {
-  return row.best_group_size === null ? "unknown" : `${row.best_group_size} (${row.flat_range[0]} to ${row.flat_range[1]})`;
+  if (row.best_group_size === null) return "unknown";
+  const far = (status) => (FAR.includes(status) ? ` ${status}` : "");
+  const last = row.flat_range[1] === row.best_group_size ? "" : far(row.flat_status);
+  return `${row.best_group_size}${far(row.best_status)} (${row.flat_range[0]} to ${row.flat_range[1]}${last})`;
 }
 
 function costWords(cost, name) {
@@ -87,20 +111,33 @@ function costWords(cost, name) {
 }
 
 /** The choice in one sentence, and how it differs from the plan. */
-function sentenceOf(result, plan) {
+function sentenceOf(result, plan, budget = null) {
   if (!result.feasible) return result.reason;
   const { design, dead } = result;
   const run = design.steps === null ? "" : `, ${wholeWords(design.steps)} steps`;
   const start = `G = ${design.group_size}, ${wholeWords(design.prompts_per_step)} prompts a step${run}: `;
   const deadWords = `${rateWords(dead.value)} of groups dead ${limitsWords(dead.low, dead.high, rateWords)}`;
   if (result.refill !== null) {
-    const drawn = result.refill.prompts;
-    return `${start}${deadWords}; a refill draws ${countWords(drawn, fewWords)} prompts for a step of mixed groups alone.`;
+    const { prompts, mixed_groups: held, max_rounds: cap, gen_batch_size: batch } = result.refill;
+    const within = cap === null ? "" : ` and at most ${wholeWords(cap)} round${cap === 1 ? "" : "s"}`;
+    const drawn = `${start}${deadWords}; a refill in batches of ${wholeWords(batch)}${within} draws ${countWords(prompts, fewWords)} prompts`;
+    const short = design.prompts_per_step - held.value >= 0.05;
+    const holds = short
+      ? `, and a step holds ${meanWords({ mean: held.value, mean_low: held.low, mean_high: held.high })} mixed groups of the ${wholeWords(design.prompts_per_step)} wanted`
+      : " for a step of mixed groups alone";
+    return `${drawn}${holds}.${overWords(result, budget)}`;
   }
   const mean = result.effective_batch.mixed_groups.mean;
   const gap = plan.feasible ? differenceWords(mean, plan.effective_batch.mixed_groups.mean, fewWords) : "";
   const beside = gap === "" ? "" : gap === "same" ? ` (as ${startName()})` : ` (${gap} beside ${startName()})`;
   return `${start}${deadWords}, ${fewWords(mean)} mixed groups a step${beside}.`;
+}
+
+/** Where the batches of a refill draw more than the budget, which a plan spends on prompts drawn one at a time. */
+function overWords(result, budget) {
+  const spent = result.cost_in_batches.rollout_equivalents;
+  if (budget === null || spent <= 1.005 * budget) return "";
+  return ` That is ${Math.round(100 * (spent / budget - 1))} % over the budget, which pays for prompts drawn one by one.`;
 }
 
 /** What the choice stands beside: the plan, or an example where there is none. */

@@ -57,12 +57,18 @@ function spreadOf(result) {
   if (!result.feasible || result.refill !== null) return null;
   const trials = result.design.prompts_per_step;
   const { lowest, weights } = binomialWeights(trials, result.dead.value);
-  const most = Math.max(...weights);
+  const most = weights.reduce((best, weight) => Math.max(best, weight), 0);
   const points = [];
   weights.forEach((weight, i) => {
     if (weight > 1e-4 * most) points.push([trials - lowest - i, weight]);
   });
-  return points.reverse();
+  return thinned(points.reverse());
+}
+
+/** At most so many points of a law, evenly spread: more are not seen. */
+function thinned(points, most = 1200) {
+  const every = Math.ceil(points.length / most);
+  return every < 2 ? points : points.filter((_, i) => i % every === 0);
 }
 
 /** The law of mixed groups, of the choice as steps filled, of the plan as a dashed line; heights to the same area. */
@@ -74,9 +80,8 @@ function drawSpread(picture, mine, plan) {
   picture.setAttribute("viewBox", `0 0 ${width} ${SPREAD.height}`);
   const right = width - SPREAD.left;
   const all = laws.flat();
-  const low = Math.min(...all.map((point) => point[0])) - 0.5;
-  const high = Math.max(...all.map((point) => point[0])) + 0.5;
-  const most = Math.max(...all.map((point) => point[1]));
+  const [low, high] = all.reduce(([a, b], point) => [Math.min(a, point[0] - 0.5), Math.max(b, point[0] + 0.5)], [Infinity, -Infinity]);
+  const most = all.reduce((best, point) => Math.max(best, point[1]), 0);
   const x = (value) => SPREAD.left + ((value - low) / (high - low)) * (right - SPREAD.left);
   const y = (value) => SPREAD.bottom - (value / most) * (SPREAD.bottom - SPREAD.top);
   const outline = (law) => {

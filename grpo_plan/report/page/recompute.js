@@ -23,6 +23,7 @@ function recompute(whatIf, choice) {
     dead,
     effective_batch: null,
     cost: null,
+    cost_in_batches: null,
     progress: [],
     curves: [],
     noise_to_signal: null,
@@ -38,22 +39,29 @@ function recompute(whatIf, choice) {
     if (filled === null) return refused();
   }
   const [atLow, atHigh] = costLimits(preset, at, choice.refill, prompts, steps);
+  const groups = filled === null ? prompts : filled.mixed_groups.value / mixedShare(preset, at);
   const { rows, curves } = progressOf(whatIf, preset, choice, at, costs, designs, moments);
   return {
     feasible: true,
     reason: null,
     design: { group_size: size, prompts_per_step: prompts, steps, rollouts_per_step: prompts * size },
     dead,
-    effective_batch: choice.refill ? fullBatch(prompts, size) : mixedBatch(prompts, size, dead),
+    effective_batch:
+      filled === null
+        ? mixedBatch(prompts, size, dead)
+        : filled.max_rounds === null
+          ? fullBatch(prompts, size)
+          : cappedBatch(prompts, size, dead, filled),
     cost: {
       of: steps === null ? "step" : "run",
       ...runCost(preset.cost, costs[at], prompts, steps === null ? 1 : steps),
       at_dead_low: atLow,
       at_dead_high: atHigh,
     },
+    cost_in_batches: filled === null ? null : costInBatches(preset, at, prompts, steps, filled),
     progress: rows,
     curves,
-    noise_to_signal: noiseOf(whatIf, preset, choice, moments, at, prompts / (choice.refill ? mixedShare(preset, at) : 1)),
+    noise_to_signal: noiseOf(whatIf, preset, choice, moments, at, groups),
     refill: filled,
     commands,
   };
@@ -145,6 +153,36 @@ function fullBatch(prompts, size) {
   };
 }
 
+/** Of a step that gives up: the lesser of its groups and the mixed ones among all prompts within the cap (eq. 139). */
+function cappedBatch(prompts, size, dead, filled) {
+  const most = filled.max_rounds * filled.gen_batch_size;
+  const [p05, p50, p95] = binomialQuantiles(most, dead.value, [0.05, 0.5, 0.95]).map((k) => Math.min(prompts, k));
+  const held = filled.mixed_groups;
+  const mixed = { mean: held.value, p05, p50, p95 };
+  return {
+    mixed_groups: { ...mixed, sd: null, mean_low: held.low, mean_high: held.high },
+    live_rollouts: { ...scaled(mixed, size), sd: null },
+    dead_batch_probability: dead.value ** most,
+  };
+}
+
+/** Cost of what the generation batches of a refill draw, within its cap, where a plan counts prompts one at a time. */
+function costInBatches(preset, at, prompts, steps, filled) {
+  const content = contentsOf(preset.pmf[at]);
+  const size = preset.group_sizes[at];
+  const of = (count, kept) => {
+    if (count === null || kept === null) return null;
+    const each = promptCost(preset.cost, size, content, true, 1, [count / prompts, kept / prompts]);
+    return runCost(preset.cost, each, prompts, steps === null ? 1 : steps);
+  };
+  const { prompts: drawn, mixed_groups: held } = filled;
+  return {
+    ...of(drawn.mean, held.value),
+    at_dead_low: of(drawn.mean_low, held.high),
+    at_dead_high: of(drawn.mean_high, held.low),
+  };
+}
+
 /** The chosen kappa, or both ends of the plan's. */
 function kappasOf(whatIf, choice) {
   const { low, high } = whatIf.kappa;
@@ -162,7 +200,7 @@ function progressOf(whatIf, preset, choice, at, costs, designs, moments) {
     );
     const best = worth.indexOf(Math.max(...worth));
     if (!(worth[best] > 0)) {
-      rows.push({ kappa, ratio: null, low: null, high: null, best_group_size: null, flat_range: null });
+      rows.push({ kappa, ratio: null, low: null, high: null, best_group_size: null, flat_range: null, best_status: null, flat_status: null });
       curves.push(null);
       continue;
     }
@@ -176,6 +214,8 @@ function progressOf(whatIf, preset, choice, at, costs, designs, moments) {
       high,
       best_group_size: preset.group_sizes[best],
       flat_range: [flat[0], flat[flat.length - 1]],
+      best_status: preset.status[best],
+      flat_status: preset.status[preset.group_sizes.indexOf(flat[flat.length - 1])],
     });
     curves.push(shares);
   }
@@ -246,7 +286,8 @@ function roundHalfEven(value) {
 
 /** The commands that print the same numbers. */
 function commandsOf(whatIf, preset, choice, made) {
-  const words = ["plan", ...preset.arguments, "--group-sizes", preset.group_sizes.join(",")];
+  const begin = ["plan", ...preset.arguments, "--group-sizes"];
+  const words = [];
   for (const name of ["prompts_per_step", "steps", "budget_rollouts"]) {
     if (choice[name] !== null) words.push(`--${name.replace(/_/g, "-")}`, String(choice[name]));
   }
@@ -262,7 +303,8 @@ function commandsOf(whatIf, preset, choice, made) {
     if (made[1] !== null) refill.push("--steps", String(made[1]));
     refill.push(...whatIf.refill_arguments);
   }
-  return { plan: commandLine(words), refill: refill === null ? null : commandLine(refill) };
+  const [plan, design] = [preset.group_sizes.join(","), String(choice.group_size)].map((sizes) => commandLine([...begin, sizes, ...words]));
+  return { plan, design, refill: refill === null ? null : commandLine(refill) };
 }
 
 /** A command as a person would type it. */

@@ -1,4 +1,4 @@
-// A refill (theory.md, eq. 52 and 53): the twins of grpo_plan/report/refilling.py.
+// A refill (theory.md, eq. 52, 53 and 139): the twins of grpo_plan/report/refilling.py.
 
 const SURE = 0.95;
 const SURPLUS_GRID = 17;
@@ -14,7 +14,9 @@ function refilled(dead, wanted, groupSize, size, cap, steps) {
   if (high !== null) {
     const width = (dead.high - dead.low) / (SURPLUS_GRID - 1);
     const found = [value.surplus, low.surplus, high.surplus];
-    for (let i = 1; i < SURPLUS_GRID - 1; i += 1) found.push(surplusOf(new Waiting(wanted, dead.low + i * width), size));
+    for (let i = 1; i < SURPLUS_GRID - 1; i += 1) {
+      found.push(drawnOf(new Waiting(wanted, dead.low + i * width), size, cap).surplus);
+    }
     least = Math.min(...found);
     most = Math.max(...found);
   }
@@ -38,7 +40,9 @@ function refilled(dead, wanted, groupSize, size, cap, steps) {
     rounds: spread("rounds"),
     prompts: spread("prompts"),
     rollouts: spread("rollouts"),
+    mixed_groups: { value: value.held, low: high === null ? null : high.held, high: low.held },
     surplus_mixed_groups: { value: value.surplus, low: least, high: most },
+    rounds_to_fill: ends((at) => at.toFill),
     cap_probability: ends((at) => at.cap),
     run_cap_probability: ends((at) => at.run_cap),
     safe_max_rounds: ends((at) => at.safe),
@@ -66,26 +70,32 @@ function batchSize(wanted, multiplier, size) {
   return multiplier === null ? wanted : Math.ceil(multiplier * wanted * (1 - 1e-12));
 }
 
-function surplusOf(law, size) {
-  return Math.max(0, (1 - law.dead) * law.rounds(size)[0] * size - law.wanted);
+/** Mean and variance of the rounds, mixed groups held, and surplus. */
+function drawnOf(law, size, cap) {
+  const [mean, variance] = cap === null ? law.rounds(size) : law.within(size, cap);
+  const held = cap === null ? law.wanted : law.held(cap * size);
+  return { mean, variance, held, surplus: Math.max(0, (1 - law.dead) * mean * size - held) };
 }
 
 function refillAt(dead, wanted, groupSize, size, cap, steps) {
   const law = new Waiting(wanted, dead);
-  const [mean, variance] = law.rounds(size);
+  const { mean, variance, held, surplus } = drawnOf(law, size, cap);
+  const most = cap === null ? Infinity : cap;
   const single = { p05: law.fewest(0.95), p50: law.fewest(0.5), p95: law.fewest(0.05) };
   const tail = steps === null ? 1 - SURE : -Math.expm1(Math.log(SURE) / steps);
   const fails = cap === null ? null : law.beyond(cap * size);
   let runFails = null;
   if (fails !== null && steps !== null) runFails = fails >= 1 ? 1 : -Math.expm1(steps * Math.log1p(-fails));
   const counts = { mean, sd: Math.sqrt(variance) };
-  for (const name of ["p05", "p50", "p95"]) counts[name] = Math.ceil(single[name] / size);
+  for (const name of ["p05", "p50", "p95"]) counts[name] = Math.min(most, Math.ceil(single[name] / size));
   return {
     one_by_one: { mean: law.mean, sd: Math.sqrt(law.variance), ...single },
     rounds: counts,
     prompts: scaled(counts, size),
     rollouts: scaled(counts, size * groupSize),
-    surplus: Math.max(0, (1 - dead) * mean * size - wanted),
+    held,
+    surplus,
+    toFill: Math.ceil(single.p95 / size),
     cap: fails,
     run_cap: runFails,
     safe: steps === null ? null : Math.ceil(law.fewest(tail) / size),

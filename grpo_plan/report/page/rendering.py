@@ -15,6 +15,7 @@ from grpo_plan.report.page.words import (
     amount,
     chance,
     cost_words,
+    count_limits,
     day,
     few,
     interval,
@@ -27,6 +28,7 @@ from grpo_plan.report.page.words import (
     unsnake,
     visible,
     whole,
+    without_fields,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +112,8 @@ def _environment() -> Environment:
         "short": short,
         "rate": rate,
         "limits": limits,
+        "count_limits": count_limits,
+        "settings": without_fields,
         "interval": interval,
         "amount": amount,
         "whole": whole,

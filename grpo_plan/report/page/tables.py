@@ -9,15 +9,20 @@ from grpo_plan.report.page.svg import Table
 from grpo_plan.report.page.words import amount, interval, limits, plain, rate, short, unsnake, whole
 
 Row = Mapping[str, Any]
+ESTIMATES = {
+    "iid": "i.i.d.", "plug_in": "plug-in", "jeffreys": "Jeffreys", "beta": "beta-binomial",
+    "u_statistic": "U-statistic", "default": "this report",
+}  # fmt: skip
+FAR = ("EXTRAPOLATED", "BEYOND_REACH", "UNKNOWN")
+UNITS = {"gpu_hours": "GPU-hours", "usd": "USD"}
 
 
 def comparison(rows: Sequence[Row]) -> Table:
     """The usual estimates side by side."""
-    names = ("iid", "plug_in", "jeffreys", "beta", "u_statistic")
-    heads = ("i.i.d.", "plug-in", "Jeffreys", "beta-binomial", "U-statistic")
+    names = tuple(name for name in ESTIMATES if name != "default")
     return Table(
         caption="Dead fraction by the usual estimates and by this tool",
-        head=("G", *heads, "this report"),
+        head=("G", *(ESTIMATES[name] for name in (*names, "default"))),
         rows=[
             (
                 f"{row['group_size']}",
@@ -31,14 +36,36 @@ def comparison(rows: Sequence[Row]) -> Table:
 
 def sensitivity(plan: Row) -> Table:
     """The answer at each kappa."""
+    status = {row["group_size"]: row["dead"]["status"] for row in plan["frontier"]}
+    far = [size for size, name in status.items() if name in FAR]
+
+    def marked(size: int) -> str:
+        return f"{size} ({status[size]})" if size in far else f"{size}"
+
+    def about(row: Row) -> str:
+        first, last = row["flat_range"]
+        beyond = [size for size in far if first <= size <= last]
+        return f"{first} to {last}" + (f"; from {min(beyond)} on {status[min(beyond)]}" if beyond else "")
+
     return Table(
         caption="The best group size at each kappa",
-        head=("kappa", "best G", "within 10 % of the best"),
+        head=("kappa", "best G", "within 10 % of the best", "the pilot cannot tell from it"),
         rows=[
-            (amount(row["kappa"]), f"{row['group_size']}", f"{row['flat_range'][0]} to {row['flat_range'][1]}")
+            (amount(row["kappa"]), marked(row["group_size"]), about(row), _alike(plan, row))
             for row in plan["sensitivity"]
         ],
     )
+
+
+def _alike(plan: Row, answer: Row) -> str:
+    """Group sizes whose progress may be that of the best by its limits, at the kappas where those are computed."""
+    ends = [end for end in ("low", "high") if plan["kappa"][end] == answer["kappa"]]
+    if not ends:
+        return "not computed at this kappa"
+    name = f"progress_at_kappa_{ends[0]}_limits"
+    rows = [(row["group_size"], (row["signal"] or {}).get(name)) for row in plan["frontier"]]
+    alike = [size for size, found in rows if found is not None and found[1] >= 1.0 and size != answer["group_size"]]
+    return f"{', '.join(str(size) for size in sorted(alike))}" if alike else "none"
 
 
 def alternatives(rows: Sequence[Row]) -> Table:
@@ -86,8 +113,14 @@ def cost(found: Row) -> Table:
             continue
         both = low and high and low[name] is not None and high[name] is not None
         first, last = sorted((low[name], high[name])) if both else (None, None)
-        ends = limits(first, last, amount) if both else "the same" if low is None else "no limit"
-        rows.append((unsnake(name), amount(value), ends))
+        ends = (
+            limits(first, last, amount)
+            if both
+            else "the same, at the estimated pass rate"
+            if low is None
+            else "no limit"
+        )
+        rows.append((UNITS.get(name, unsnake(name)), amount(value), ends))
     of = "the run" if found["of"] == "run" else "a step"
     return Table(
         caption=f"Cost of {of}", head=(f"cost of {of}", "amount", "at the limits of the dead fraction"), rows=rows

@@ -42,6 +42,13 @@ function limitsWords(low, high, form) {
   return `[${low === null ? "no\u00a0limit" : form(low)},\u00a0${high === null ? "no limit" : form(high)}]`;
 }
 
+/** Limits of a mean count, the lower one rounded down. */
+function countLimitsWords(low, high) {
+  if (low === null) return limitsWords(low, high, fewWords);
+  const least = low < 100 ? grouped(Math.floor(10 * low) / 10, 1) : grouped(Math.floor(low));
+  return `[${least},\u00a0${high === null ? "no limit" : fewWords(high)}]`;
+}
+
 /** `value [low, high]`. */
 function intervalWords(value, low, high, form) {
   return `${form(value)} ${limitsWords(low, high, form)}`;

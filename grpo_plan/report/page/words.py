@@ -108,6 +108,31 @@ def few(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
 
 
+def few_at_least(value: float | None) -> str:
+    """A lower limit of a count, rounded down to the digits shown, as the commands do.
+
+    >>> few_at_least(318.56), few_at_least(3.78)
+    ('318', '3.7')
+    """
+    if value is None:
+        return "unknown"
+    return f"{math.floor(10 * value) / 10:,.1f}" if value < 100 else f"{math.floor(value):,}"
+
+
+def count_limits(low: float | None, high: float | None) -> str:
+    """Limits of a mean count.
+
+    >>> count_limits(318.56, 353.2), count_limits(2.0, None)
+    ('[318, 353]', '[2.0, no limit]')
+    """
+    first = "no limit" if low is None else few_at_least(low)
+    return (
+        limits(low, high, few)
+        if low is None and high is None
+        else f"[{first}, {'no limit' if high is None else few(high)}]"
+    )
+
+
 def percent(value: float | None) -> str:
     """A share or a level in percent.
 
@@ -145,6 +170,15 @@ def unsnake(name: str) -> str:
     'late dead fraction'
     """
     return name.replace("_", " ")
+
+
+def without_fields(text: str) -> str:
+    """What a message asks for, without the names of the library beside the options.
+
+    >>> without_fields("give --gpus (DiagnosisSettings.gpus), or beta of DiagnosisSettings.")
+    'give --gpus, or beta.'
+    """
+    return re.sub(r" \(DiagnosisSettings\.\w+\)|(?<=\w) of DiagnosisSettings", "", text)
 
 
 def once(text: str) -> str:
