@@ -24,6 +24,7 @@ from grpo_plan.cli.common import (
 from grpo_plan.cli.cost_options import CostRequest, cost_option_names, takes_costs
 from grpo_plan.cli.pilot_options import PilotRequest, reads_pilot
 from grpo_plan.cli.trainer_options import takes_trainer, trainer_option_names
+from grpo_plan.cli.words import without_arguments
 from grpo_plan.errors import DomainError, PilotFormatError
 from grpo_plan.trainers.choice import TrainerRequest
 
@@ -198,7 +199,7 @@ def report(
         ),
     )  # fmt: skip
     if (lacks := made_report.missing.get("plan")) is not None:
-        tell(f"{'the answer' if target is None else 'the page'} holds no plan. {lacks}")
+        tell(f"{'the answer' if target is None else 'the page'} holds no plan. {without_arguments(lacks)}")
     if target is None:
         sys.stdout.write(f"{made_report.text()}\n")
         return
