@@ -493,7 +493,10 @@ def test_refill_answers_first_and_fits_the_page(run: Run, example_file: Path) ->
     answer = run("refill", example_file, *STEP, "--batch-multiplier", 1.5, "--max-rounds", 10, "--steps", 500)
     assert answer.code == 0
     first = " ".join(answer.out.split("\nBetter")[0].split())
-    assert first == "Refill draw 1.78x [1.70, 1.88], 2 rounds at most in 95 % of steps; the cap of 10 is never hit"
+    assert first == (
+        "Refill draw 3.00x [2.98, 3.00] in batches of 192, 2 rounds at most in 95 % of steps; "
+        "the cap of 10 is never hit; prompts one at a time take 1.78x [1.70, 1.88]"
+    )
     assert "Better  generation batches of 256 (2.00x): 1 round" in answer.out
     assert "Refilling adds no signal to a rollout" in answer.out
     assert "algorithm.filter_groups.max_num_gen_batches 10" in answer.out

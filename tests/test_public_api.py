@@ -188,8 +188,9 @@ RECORDS = {
         "surplus_limits"
     ),
     "RefillAt": (
-        "dead_fraction mixed_prompts one_by_one rounds prompts rollouts surplus_mixed_groups cap_probability "
-        "run_cap_probability safe_max_rounds one_round_gen_batch_size capped_gen_batch_size steps_per_pass"
+        "dead_fraction mixed_prompts one_by_one rounds prompts rollouts mixed_groups surplus_mixed_groups "
+        "cap_probability run_cap_probability safe_max_rounds one_round_gen_batch_size capped_gen_batch_size "
+        "rounds_to_fill steps_per_pass"
     ),
     "AdaptiveSampling": "max_group_size round_size passes fails level rollouts_per_prompt unmet_fraction rollouts_per_kept_prompt status",
     "SamplingCost": "scheme group_size round_size rollouts_per_prompt dropped_fraction rollouts_per_group status",

@@ -532,7 +532,7 @@ def test_addresses_go_to_the_engine_with_their_settings(monkeypatch: pytest.Monk
         answer = run("fit", address)
         assert answer.code == 1
         assert answer.err.startswith(f"grpo-plan: {address}: cannot be read (")
-        assert "--storage-option KEY=VALUE (storage_options=)" in answer.err
+        assert "go into --storage-option KEY=VALUE.\n" in answer.err
         assert answer.err.count("\n") == 1
     with pytest.raises(DomainError, match="storage_options must map names to values"):
         read_pilot(address, storage_options="x")  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def test_pooled_steps_are_a_status_and_one_step_is_none() -> None:
     table = pl.DataFrame(COUNTS * 1)
     pooled = gp.read_pilot(table)
     assert gp.fit_pass_rates(pooled).status is FitStatus.POOLED_POLICIES
-    assert any("--policy-steps 2:2" in note for note in pooled.notes)
+    assert any("--policy-steps 2 keeps the last alone" in note for note in pooled.notes)
     for last in (gp.read_pilot(table, policy_steps=(2, None)), gp.read_pilot(table, where={"visit": 2})):
         assert FitStatus.POOLED_POLICIES not in gp.fit_pass_rates(last).statuses
         assert not any("--policy-steps" in note for note in last.notes)
