@@ -97,10 +97,12 @@ def _of_pilot(fit: PassRateFit | None, plan: Plan | None, missing: Mapping[str, 
     if mend := MEND[dead.status]:
         return mend.format(n=reach, size=design.group_size, half=max(reach + 1, -(-design.group_size // 2)))
     setting = f"Train with groups of {design.group_size} and {counted(design.prompts_per_step, 'prompt')} a step"
-    low, high = plan.flat_range
-    if plan.objective == "signal" and plan.kappa.value is None and low != high:
+    low, high = plan.sensitivity[0], plan.sensitivity[-1]
+    if plan.objective == "signal" and plan.kappa.value is None and low.group_size != high.group_size:
+        won = f"at most {plan.recommended.worst_regret:.0%} of the progress hangs on it"
         return (
-            f"{setting}, and measure kappa in the first step: it decides between {low} and {high} (docs/choosing.md)."
+            f"{setting}, and measure kappa in the first step: the best G is {low.group_size} at kappa {low.kappa:g} "
+            f"and {high.group_size} at kappa {high.kappa:g}, and {won}."
         )
     return f"{setting}, and {PLAN_AGAIN}."
 

@@ -67,11 +67,13 @@ def _choice(plan: Plan) -> str:
     ends = (
         f"kappa = {plan.kappa.value:.3g}"
         if plan.kappa.value is not None
-        else f"kappa from {plan.kappa.low:g} to {plan.kappa.high:g}"
+        else f"any kappa from {plan.kappa.low:g} to {plan.kappa.high:g}"
     )
     if low == high:
         return f": no other group size of the table comes near, for {ends}"
-    return f": about as good are group sizes from {low} to {high}, for {ends}"
+    best = f"at {ends} it makes at least {1.0 - plan.recommended.worst_regret:.0%} of the best G's progress"
+    worst = max(p.worst_regret for p in plan.frontier if low <= p.design.group_size <= high)
+    return f": {best}, any G from {low} to {high} at least {1.0 - worst:.0%}"
 
 
 def _brings(plan: Plan) -> str:

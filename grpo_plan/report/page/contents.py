@@ -122,7 +122,7 @@ def tiles(document: Row) -> list[dict[str, str]]:
     if plan is not None:
         best = plan["recommended"]
         dead, mixed, flat = best["dead"], best["effective_batch"]["mixed_groups"], plan["flat_range"]
-        about = f"about as good: {flat[0]} to {flat[1]}" if flat[0] < flat[1] else "no other G of the table comes close"
+        about = f"flat range: {flat[0]} to {flat[1]}" if flat[0] < flat[1] else "no other G of the table comes close"
         found += [
             _tile("Group size G", f"{best['group_size']}", "", about),
             _tile(
