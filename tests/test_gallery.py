@@ -81,8 +81,10 @@ def test_the_lines_draw_the_data(entry: Entry, names: dict[str, Any]) -> None:
 
 
 def test_every_function_is_in_the_gallery(names: dict[str, Any], drawn: set[str]) -> None:
-    if len(drawn) < len(ENTRIES) // 2:
-        pytest.skip("the gallery was not drawn in this process")
+    for entry in ENTRIES:  # those that another process of the same run has drawn, too
+        if set(WHERE) <= drawn:
+            break
+        gallery.axes_of(entry, names)
     assert set(WHERE) - drawn == set()
 
 
