@@ -58,9 +58,14 @@ class Run:
         )  # fmt: skip
 
 
-def rates(size: int) -> tuple[float, float, float]:
+def rates(size: int) -> tuple[float, ...]:
     """Learning rates tried with groups of ``size``: large groups are few and noisy, and want smaller ones."""
     return (2.5e-4, 5e-4, 1e-3) if size <= 8 else (1.25e-4, 2.5e-4, 5e-4)
+
+
+def more_rates(size: int) -> tuple[float, ...]:
+    """Smaller ones still, where the smallest of `rates` was the best: added once this was seen."""
+    return (6.25e-5,) if size >= 32 else ()
 
 
 def _recipe(size: int, rate: float, seed: int, rollouts: int = ROLLOUTS, prompt_cost: int = 0) -> Recipe:
@@ -78,14 +83,22 @@ def _sizes(world: str, sizes: tuple[int, ...] = SIZES) -> Iterator[Run]:
         yield from _grid("sizes", world, sizes, seed)
 
 
+def _smaller_rates() -> Iterator[Run]:
+    for seed in SEEDS:
+        for world in ("all", "hard", "tail", "hard_tail", "either", "easy"):
+            for size in SIZES if world not in ("either", "easy") else FEW:
+                for rate in more_rates(size):
+                    yield Run("sizes", world, ROLLOUTS, _recipe(size, rate, seed))
+
+
 def _estimators() -> Iterator[Run]:
     for seed in SEEDS:
         for world in ("all", "hard"):
             for size in (4, 16):
-                tried = [(name, rate) for name in ("std", "maxrl") for rate in rates(size)]
-                if seed < 2:
+                tried = [(name, rate) for name in ("std", "maxrl") for rate in (2.5e-4, 5e-4)]
+                if seed < 2 and size == 4:
                     tried += [("sign", rate) for rate in (2e-5, 6e-5, 1.8e-4)]
-                if (world, size) == ("all", 4):  # Adam does not see the scale of an advantage: RLOO is the mean here
+                if seed < 2 and (world, size) == ("all", 4):  # Adam does not see the scale of an advantage: RLOO is mean
                     tried += [("rloo", 5e-4)]
                 for estimator, rate in tried:
                     yield Run("estimators", world, ROLLOUTS, replace(_recipe(size, rate, seed), estimator=estimator))
@@ -98,9 +111,9 @@ REFILL = {("all", 4): 43, ("all", 16): 20, ("hard", 4): 9, ("hard", 16): 5}
 def _refill() -> Iterator[Run]:
     for seed in SEEDS:
         for (world, size), mixed in REFILL.items():
-            for rate in (2.5e-4, 5e-4):
-                for target in (mixed, ROLLOUTS // size):
-                    yield Run("refill", world, ROLLOUTS, replace(_recipe(size, rate, seed), mixed=target))
+            for target in (mixed, ROLLOUTS // size):
+                recipe = _recipe(size, 5e-4 if size == 4 else 2.5e-4, seed)
+                yield Run("refill", world, ROLLOUTS, replace(recipe, mixed=target))
 
 
 def _mixes() -> Iterator[Run]:
@@ -111,14 +124,14 @@ def _mixes() -> Iterator[Run]:
 
 
 def _updates() -> Iterator[Run]:
-    for seed in SEEDS:
-        for size in (2, 4, 8, 16, 32):
+    for seed in SEEDS[:3]:
+        for size in (4, 8, 16, 32):
             for rate in (1.25e-4, 2.5e-4, 5e-4):
                 yield Run("updates", "all", ROLLOUTS, replace(_recipe(size, rate, seed), updates=4))
 
 
 def _sgd() -> Iterator[Run]:
-    for seed in SEEDS:
+    for seed in SEEDS[:3]:
         for size in (2, 4, 8, 16, 32, 64):
             for rate in (1e-2, 3e-2) if size > 4 else (3e-2, 6e-2):
                 yield Run("sgd", "all", ROLLOUTS, replace(_recipe(size, rate, seed), optimizer="sgd"))
@@ -131,14 +144,15 @@ def runs() -> list[Run]:
         *_sizes("hard"),
         *_sizes("tail"),
         *_sizes("hard_tail"),
-        *_sgd(),
+        *_smaller_rates(),
         *_sizes("either", FEW),
         *_sizes("easy", FEW),
         *(run for seed in SEEDS for run in _grid("prompt_cost", "all", (2, 4, 6, 8, 12, 16), seed, cost=4, two=True)),
-        *(run for seed in SEEDS for run in _grid("finite", "finite", FEW, seed, two=True)),
+        *(run for seed in SEEDS[:3] for run in _grid("batch", "all", (4, 16, 64), seed, rollouts=2048, two=True)),
         *_updates(),
+        *(run for seed in SEEDS for run in _grid("finite", "finite", FEW, seed, two=True)),
         *_refill(),
         *_mixes(),
         *_estimators(),
-        *(run for seed in SEEDS for run in _grid("batch", "all", (4, 16, 64), seed, rollouts=2048, two=True)),
+        *_sgd(),
     ]
