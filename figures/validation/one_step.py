@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from figures.validation.advantages import advantages
-from figures.validation.conditions import ROLLOUTS, SIZES, WORLDS
+from figures.validation.conditions import ROLLOUTS, WORLDS
 from figures.validation.model import Decoder
 from figures.validation.policy import log_probabilities, pass_rate, pass_rates, sample
 from figures.validation.runner import DEFAULT_WORK, start_policy
@@ -114,14 +114,15 @@ def main() -> None:
     """Measure every world and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=DEFAULT_WORK)
-    parser.add_argument("--worlds", nargs="*", default=["all", "hard", "tail", "hard_tail"])
+    parser.add_argument("--worlds", nargs="*", default=["all", "tail", "hard"])
+    parser.add_argument("--sizes", nargs="*", type=int, default=[2, 4, 16, 64])
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
     torch.set_num_threads(1)
     found = json.loads(options.out.read_text()) if options.out.exists() else {}
     for name in options.worlds:
         start, world = WORLDS[name]
-        for size in SIZES:
+        for size in options.sizes:
             if str(size) in found.get(name, {}):
                 continue
             found.setdefault(name, {})[str(size)] = measure(start_policy(start, options.work), world, size, 0)
