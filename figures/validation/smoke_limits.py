@@ -1,0 +1,86 @@
+"""Limits of the smoke check, from committed numbers alone.
+
+* **Mean pass rate and exact D(G)** of the policy taught: within the prediction interval (Student's t) of the same lessons with a
+  few prompts changed, ``results/smoke.json``.
+* **Counted dead groups** against exact D(G) of the policy at hand: a z-test.
+* **Gain of 40 steps** (mean over looks, less the start) against the study's runs of the same recipe, ``results/runs.parquet``: the
+  prediction interval of one more run. Its spread is that of the study's seeds, pooled over group sizes, or that of
+  ``results/smoke.json`` (other lessons, other teaching seeds, other training seeds), whichever is wider.
+
+Each number falls outside by chance one time in 1,000, so that of correct checks on new processors one in 140 alarms (7 numbers). On
+the kind of processor that made the committed numbers the check is not random.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from figures.validation.outcome import chosen
+
+SIZES = (4, 32)
+STEPS = 40
+RATE = 2.5e-4
+FALSE_ALARM = 1 / 1000  # of one number
+PATH = Path(__file__).parent / "results" / "smoke.json"
+
+Numbers = dict[str, float]
+Limits = dict[str, tuple[float, float]]
+
+
+@lru_cache(maxsize=1)
+def rows() -> tuple[Numbers, ...]:
+    """The committed teachings."""
+    return tuple(json.loads(PATH.read_text(encoding="utf-8")))
+
+
+def _prediction(mean: float, spread: float, n: int, freedom: int) -> tuple[float, float]:
+    reach = float(stats.t.isf(FALSE_ALARM / 2, freedom)) * spread * (1 + 1 / n) ** 0.5
+    return mean - reach, mean + reach
+
+
+def study_gains() -> dict[int, list[float]]:
+    """Gain of the first steps of the study's runs at the learning rate of the check, by group size."""
+    found: dict[int, list[float]] = {}
+    for run in chosen("sizes", "all", lambda run: run.rate == RATE):
+        curve = run.pass_rate[1 : 1 + STEPS // 10]
+        found.setdefault(run.group, []).append(sum(curve) / len(curve) - run.pass_rate[0])
+    return found
+
+
+@lru_cache(maxsize=1)
+def limits() -> Limits:
+    """Lowest and highest value of each number that is no alarm."""
+    near = [row for row in rows() if row["teaching"] == 1]
+    found: Limits = {}
+    for name in ("pass_rate", *(f"dead_{size}" for size in SIZES)):
+        values = np.array([row[name] for row in near])
+        found[name] = _prediction(float(values.mean()), float(values.std(ddof=1)), len(values), len(values) - 1)
+    z = float(stats.norm.isf(FALSE_ALARM / 2))
+    gains = study_gains()
+    parts = [(sum((g - np.mean(line)) ** 2 for g in line), len(line) - 1) for line in gains.values()]
+    squares, freedom = (sum(column) for column in zip(*parts, strict=True))
+    for size in SIZES:
+        found[f"z_{size}"] = (-z, z)
+        mean, n = float(np.mean(gains[size])), len(gains[size])
+        by_seed = _prediction(mean, (squares / freedom) ** 0.5, n, freedom)
+        others = np.array([row[f"gain_{size}"] for row in rows()])
+        by_teaching = _prediction(mean, float(others.std(ddof=1)), n, len(others) - 1)
+        found[f"gain_{size}"] = max(by_seed, by_teaching, key=lambda edges: edges[1] - edges[0])
+    return found
+
+
+def alarms(found: Numbers) -> list[str]:
+    """Names of the numbers outside their limits."""
+    return [name for name, (low, high) in limits().items() if not low <= found[name] <= high]
+
+
+def table(found: Numbers) -> str:
+    """The numbers beside their limits."""
+    lines = [f"{'':12}{'now':>9}{'limits':>20}"]
+    lines += [f"{name:12}{found[name]:9.4f}{low:11.4f}{high:9.4f}" for name, (low, high) in limits().items()]
+    return "\n".join(lines)
