@@ -72,15 +72,20 @@ def _recipe(size: int, rate: float, seed: int, rollouts: int = ROLLOUTS, prompt_
     return Recipe(size, round(rollouts / (prompt_cost + size)), rate, seed, steps=STEPS)
 
 
-def _grid(part: str, world: str, sizes: tuple[int, ...], seed: int, rollouts: int = ROLLOUTS, cost: int = 0, two: bool = False) -> Iterator[Run]:
+def _grid(
+    part: str, world: str, sizes: tuple[int, ...], seed: int, rollouts: int = ROLLOUTS, cost: int = 0, two: bool = False
+) -> Iterator[Run]:
     for size in sizes:
         for rate in rates(size)[1:] if two and size <= 8 else rates(size)[: 2 if two else 3]:
             yield Run(part, world, rollouts, _recipe(size, rate, seed, rollouts, cost), cost)
 
 
 def _sizes(world: str, sizes: tuple[int, ...] = SIZES) -> Iterator[Run]:
+    slow = WORLDS[world][1].tail > 0  # a rate of 1e-3 was the worst there with two seeds: the others go without it
     for seed in SEEDS:
-        yield from _grid("sizes", world, sizes, seed)
+        yield from (
+            run for run in _grid("sizes", world, sizes, seed) if not (slow and seed > 1 and run.recipe.rate > 9e-4)
+        )
 
 
 def _smaller_rates() -> Iterator[Run]:
@@ -98,7 +103,10 @@ def _estimators() -> Iterator[Run]:
                 tried = [(name, rate) for name in ("std", "maxrl") for rate in (2.5e-4, 5e-4)]
                 if seed < 2 and size == 4:
                     tried += [("sign", rate) for rate in (2e-5, 6e-5, 1.8e-4)]
-                if seed < 2 and (world, size) == ("all", 4):  # Adam does not see the scale of an advantage: RLOO is mean
+                if seed < 2 and (world, size) == (
+                    "all",
+                    4,
+                ):  # Adam does not see the scale of an advantage: RLOO is mean
                     tried += [("rloo", 5e-4)]
                 for estimator, rate in tried:
                     yield Run("estimators", world, ROLLOUTS, replace(_recipe(size, rate, seed), estimator=estimator))
@@ -143,7 +151,7 @@ def runs() -> list[Run]:
         *_sizes("all"),
         *_sizes("hard"),
         *_sizes("tail"),
-        *_sizes("hard_tail"),
+        *_sizes("hard_tail", tuple(size for size in SIZES if size != 3)),
         *_smaller_rates(),
         *_sizes("either", FEW),
         *_sizes("easy", FEW),

@@ -115,9 +115,7 @@ def sweep(found: Iterable[Run], measure: str = "gain") -> Sweep:
     return Sweep(full, seeds)
 
 
-def chosen(
-    part: str, world: str | None = None, where: Callable[[Run], bool] | None = None
-) -> list[Run]:
+def chosen(part: str, world: str | None = None, where: Callable[[Run], bool] | None = None) -> list[Run]:
     """Runs of a part of the study, of one world, for which ``where`` holds."""
     return [r for r in runs() if r.part == part and world in (None, r.world) and (where is None or where(r))]
 

@@ -70,12 +70,18 @@ def cost_table(plan: Plan | None) -> list[str]:
     dear = part("prompt_cost")
     free = base(dear)
     rows = []
-    columns = [(shares(held.held_out()), plan.efficiency(prompt_cost=cost) if plan else {}) for held, cost in ((free, 0), (dear, 4))]
+    columns = [
+        (shares(held.held_out()), plan.efficiency(prompt_cost=cost) if plan else {})
+        for held, cost in ((free, 0), (dear, 4))
+    ]
     tops = [max((predicted[size] for size in dear.sizes if size in predicted), default=1.0) for _, predicted in columns]
     for size in dear.sizes:
         cells = []
         for (measured, predicted), top in zip(columns, tops, strict=True):
-            cells += [share(measured[size]) if size in measured else "-", f"{predicted[size] / top:.2f}" if predicted else "-"]
+            cells += [
+                share(measured[size]) if size in measured else "-",
+                f"{predicted[size] / top:.2f}" if predicted else "-",
+            ]
         rows.append([str(size), str(512 // (4 + size)), *cells])
     return table(["G", "prompts a step at c0 = 4", "c0 = 0", "e(G)", "c0 = 4", "e(G)"], rows)
 
@@ -85,7 +91,11 @@ def estimator_table() -> list[str]:
     rows = []
     for world in ("all", "hard"):
         for size in (4, 16):
-            mine = complete(chosen("estimators", world, lambda r, size=size: r.group == size and r.estimator not in ("sign", "rloo")))  # type: ignore[misc]
+            mine = complete(
+                chosen(
+                    "estimators", world, lambda r, size=size: r.group == size and r.estimator not in ("sign", "rloo")
+                )
+            )  # type: ignore[misc]
             for name in ("std", "maxrl", "sign", "rloo"):
                 found = [r for r in chosen("estimators", world) if r.group == size and r.estimator == name]
                 if not found or (name in ("std", "maxrl") and not mine):
@@ -101,7 +111,9 @@ def estimator_table() -> list[str]:
                     continue
                 a, b = held.best()[size], mean.best()[size]
                 rates = f"{rate_name(held.best_rate(size))} ({rate_name(mean.best_rate(size))})"
-                rows.append([world, str(size), name, str(len(held.seeds)), rates, points(a), points(b), difference(a, b)])
+                rows.append(
+                    [world, str(size), name, str(len(held.seeds)), rates, points(a), points(b), difference(a, b)]
+                )
     header = ["world", "G", "estimator", "seeds", "best rate (of mean-centred)", "gain", "mean-centred"]
     return table([*header, "difference"], rows)
 
@@ -122,7 +134,17 @@ def refill_table() -> list[str]:
                 a = held.best()[size]
                 updates = float(np.mean([r.updates for r in mine]))
                 what = "as in a fixed step" if target == targets[0] else "as many as groups of a fixed step"
-                rows.append([world, str(size), f"{target}, {what}", f"{updates:.0f}", points(a), points(fixed), share(ratio(a, fixed))])
+                rows.append(
+                    [
+                        world,
+                        str(size),
+                        f"{target}, {what}",
+                        f"{updates:.0f}",
+                        points(a),
+                        points(fixed),
+                        share(ratio(a, fixed)),
+                    ]
+                )
     header = ["world", "G", "mixed groups asked for", "updates", "gain", "fixed batch, 120 updates"]
     return table([*header, "ratio"], rows)
 
@@ -147,7 +169,16 @@ def updates_table() -> list[str]:
     rows = []
     for size in many.sizes:
         rates = f"{rate_name(many.best_rate(size))} ({rate_name(one.best_rate(size))})"
-        rows.append([str(size), rates, points(a[size]), points(b[size]), *(share(m[size]) for m in measured), difference(a[size], b[size])])
+        rows.append(
+            [
+                str(size),
+                rates,
+                points(a[size]),
+                points(b[size]),
+                *(share(m[size]) for m in measured),
+                difference(a[size], b[size]),
+            ]
+        )
     header = ["G", "best rate (one update)", "gain, 4 updates", "one update", "share of best, 4 updates", "one update"]
     return table([*header, "difference"], rows)
 
@@ -165,7 +196,16 @@ def finite_table() -> list[str]:
         values = [held.gains[size, rate], training.gains[size, rate], fresh.best()[size]]
         dead = float(np.mean([r.dead[-1] for r in mine]))
         end = float(np.mean([r.training_pass_rate[-1] for r in mine]))
-        rows.append([str(size), f"{visits:.0f}", *(points(v) for v in values), share(measured[size]), f"{end:.2f}", f"{dead:.2f}"])
+        rows.append(
+            [
+                str(size),
+                f"{visits:.0f}",
+                *(points(v) for v in values),
+                share(measured[size]),
+                f"{end:.2f}",
+                f"{dead:.2f}",
+            ]
+        )
     header = ["G", "epochs", "gain, held out", "gain, the 256", "fresh prompts, held out", "share of best, held out"]
     return table([*header, "the 256 at the end", "dead, last steps"], rows)
 
@@ -176,7 +216,13 @@ def sgd_table() -> list[str]:
     measured = shares(held.held_out())
     adam = shares(sweep(r for r in chosen("sizes", "all") if r.group in held.sizes and r.seed in held.seeds).held_out())
     rows = [
-        [str(size), f"{held.best_rate(size):g}", points(held.best()[size]), share(measured[size]), f"{adam[size].value:.2f}" if size in adam else "-"]
+        [
+            str(size),
+            f"{held.best_rate(size):g}",
+            points(held.best()[size]),
+            share(measured[size]),
+            f"{adam[size].value:.2f}" if size in adam else "-",
+        ]
         for size in held.sizes
     ]
     return table(["G", "best rate", "gain", "share of best", "under Adam"], rows)

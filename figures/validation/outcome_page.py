@@ -131,7 +131,10 @@ def edge_words(low: list[int], high: list[int]) -> list[str]:
         parts.append(f"the highest for G = {listed([str(s) for s in high])}")
     if not parts:
         return []
-    return [f"The best rate is an end of the sweep ({'; '.join(parts)}): these sizes may gain more at rates that were not tried.", ""]
+    return [
+        f"The best rate is an end of the sweep ({'; '.join(parts)}): these sizes may gain more at rates that were not tried.",
+        "",
+    ]
 
 
 def verdict(found: dict[str, Plan]) -> list[str]:
@@ -220,7 +223,9 @@ def batch_words(plan: Plan | None) -> list[str]:
             c, d = (plan.relative(rollouts=n) for n in (512, 2048))
             said = f" (predicted {c[size] / c[first]:.2f} and {d[size] / d[first]:.2f})"
         words.append(f"G = {size} gained {a.value:.2f} of G = {first} at 512 and {b.value:.2f} at 2,048{said}")
-    return [f"Predicted: at 2,048 rollouts a step G matters less. Measured, {len(large.seeds)} seeds, two learning rates for each size: {'; '.join(words)}."]
+    return [
+        f"Predicted: at 2,048 rollouts a step G matters less. Measured, {len(large.seeds)} seeds, two learning rates for each size: {'; '.join(words)}."
+    ]
 
 
 def cost_words(plan: Plan | None) -> list[str]:
@@ -230,7 +235,10 @@ def cost_words(plan: Plan | None) -> list[str]:
     bests = [best_of(held.held_out()) for held in (free, dear)]
     text = f"A prompt costs as much as 4 rollouts, so a step has 512 / (4 + G) of them. The best size is G = {bests[1]}, against {bests[0]} at no cost."
     if plan:
-        predicted = [best_of({s: np.array([v]) for s, v in plan.efficiency(prompt_cost=c).items() if s in dear.sizes}) for c in (0, 4)]
+        predicted = [
+            best_of({s: np.array([v]) for s, v in plan.efficiency(prompt_cost=c).items() if s in dear.sizes})
+            for c in (0, 4)
+        ]
         text += f" By e(G) from exact gradients: G = {predicted[1]}, against {predicted[0]}."
     return [text]
 
@@ -281,7 +289,9 @@ def updates_words() -> list[str]:
     from figures.validation.outcome import sweep
 
     a, b = best_of(many.held_out()), best_of(sweep(one).held_out())
-    return [f"The groups of a batch are split into four updates, with ratios clipped at .8 and 1.2. The best size is G = {a}, against {b} with one update; three learning rates each."]
+    return [
+        f"The groups of a batch are split into four updates, with ratios clipped at .8 and 1.2. The best size is G = {a}, against {b} with one update; three learning rates each."
+    ]
 
 
 def finite_words() -> list[str]:

@@ -10,7 +10,9 @@ from figures.validation.tasks import ANSWER, Task, right_answers
 
 
 @torch.no_grad()
-def sample(model: Decoder, prompts: Tensor, group: int, tail: int, temperature: float, generator: torch.Generator) -> Tensor:
+def sample(
+    model: Decoder, prompts: Tensor, group: int, tail: int, temperature: float, generator: torch.Generator
+) -> Tensor:
     """G rollouts of each prompt: (N, G, 5 + tail) tokens."""
     logits, cache = model.read(prompts)
     logits = logits[:, None].expand(-1, group, -1)

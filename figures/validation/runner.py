@@ -49,7 +49,13 @@ def one(run: Run, work: Path) -> dict[str, object]:
     start, world = WORLDS[run.world]
     began = time.perf_counter()
     course = train(start_policy(start, work), world, run.recipe, _pools(run.world, work))
-    facts = {"key": run.key, "part": run.part, "world": run.world, "rollouts": run.rollouts, "prompt_cost": run.prompt_cost}
+    facts = {
+        "key": run.key,
+        "part": run.part,
+        "world": run.world,
+        "rollouts": run.rollouts,
+        "prompt_cost": run.prompt_cost,
+    }
     return {**facts, **asdict(run.recipe), **asdict(course), "seconds": round(time.perf_counter() - began, 2)}
 
 
@@ -86,7 +92,10 @@ def main() -> None:
             rest = (time.perf_counter() - began) / count * (len(left) - count) / 60
             curve = line["pass_rate"]
             assert isinstance(curve, list)  # noqa: S101
-            print(f"{count}/{len(left)} {line['key']} {curve[0]:.3f} to {curve[-1]:.3f}; {rest:.0f} min left", file=sys.stderr)
+            print(
+                f"{count}/{len(left)} {line['key']} {curve[0]:.3f} to {curve[-1]:.3f}; {rest:.0f} min left",
+                file=sys.stderr,
+            )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,9 @@ def measure(teaching: int = 1, nudge: int = 0, seed: int = 0) -> Numbers:
     start = {name: value.clone() for name, value in model.state_dict().items()}
     for size in SIZES:
         exact = p**size + (1 - p) ** size
-        total = rewards(SUM, prompts, sample(model, prompts, size, 0, 1.0, torch.Generator().manual_seed(3000 + seed))).sum(1)
+        total = rewards(
+            SUM, prompts, sample(model, prompts, size, 0, 1.0, torch.Generator().manual_seed(3000 + seed))
+        ).sum(1)
         counted = ((total == 0) | (total == size)).sum().item()
         found[f"dead_{size}"] = exact.mean().item()
         found[f"z_{size}"] = (counted - exact.sum().item()) / (exact * (1 - exact)).sum().sqrt().item()

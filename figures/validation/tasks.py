@@ -37,9 +37,7 @@ UNIFORM = (1.0, 1.0, 1.0, 1.0)
 def draw(n: int, generator: torch.Generator, lengths: tuple[float, ...] = UNIFORM) -> Tensor:
     """N prompts (N, 10): a length for both numbers, then the two numbers uniformly."""
     digits = 1 + torch.multinomial(torch.tensor(lengths), n, replacement=True, generator=generator)
-    a, b = (
-        (torch.rand(n, generator=generator, dtype=torch.float64) * 10.0**digits).long() for _ in range(2)
-    )
+    a, b = ((torch.rand(n, generator=generator, dtype=torch.float64) * 10.0**digits).long() for _ in range(2))
     prompts = torch.empty(n, PROMPT, dtype=torch.long)
     prompts[:, 0:4] = (a[:, None] // _PLACES) % 10
     prompts[:, 4] = PLUS

@@ -139,7 +139,9 @@ class _Batch:
     advantages: Tensor
 
 
-def _update(model: Decoder, optimizer: torch.optim.Optimizer, batch: _Batch, world: World, rollouts: int, old: Tensor | None) -> None:
+def _update(
+    model: Decoder, optimizer: torch.optim.Optimizer, batch: _Batch, world: World, rollouts: int, old: Tensor | None
+) -> None:
     live = (batch.advantages != 0).any(1)
     if not live.any():
         return
@@ -210,9 +212,13 @@ def train(model: Decoder, world: World, recipe: Recipe, given: Pools | None = No
             have += int(mixed.sum())
             if have >= recipe.mixed or drawn >= goal + 20 * recipe.prompts:
                 break
-        batch = _Batch(*(torch.cat(parts) for parts in zip(*((b.prompts, b.rollouts, b.advantages) for b in kept), strict=True)))
+        batch = _Batch(
+            *(torch.cat(parts) for parts in zip(*((b.prompts, b.rollouts, b.advantages) for b in kept), strict=True))
+        )
         if recipe.mixed:
-            batch = _Batch(batch.prompts[: recipe.mixed], batch.rollouts[: recipe.mixed], batch.advantages[: recipe.mixed])
+            batch = _Batch(
+                batch.prompts[: recipe.mixed], batch.rollouts[: recipe.mixed], batch.advantages[: recipe.mixed]
+            )
         seen += len(batch.prompts)
         batches += 1
         for group in optimizer.param_groups:
