@@ -158,19 +158,25 @@ def _size_words() -> str:
     return words + ". With so few models no law of size is fitted."
 
 
-def sections() -> list[str]:
-    """Lines of both sections."""
+def _intervals() -> list[str]:
     given = read("probe_coverage")
     first = next(iter(given.values()))
     probes = len(next(iter(first["probes"].values()))["kappa"])
+    sizes = " and ".join(f"{n:,}" for n in sorted({g["prompts"] for g in given.values()}))
     return [
         "## How often the probe's interval holds kappa",
         "",
-        f"`measure_kappa` on {probes} probes of each kind: prompts drawn at random (with replacement) from a bank of {' and '.join(sorted({format(g['prompts'], ',') for g in given.values()}))}, 16 of the {first['rollouts']} rollouts of each (without). "
-        "The bank is the population, and *true* the kappa of all its rollouts, for whose means a probe is unbiased; in brackets that of exact gradients of "
-        "the same prompts, which differs by the luck of the bank's own rollouts. Coverage with Wilson's limits; width is of the intervals with an upper limit.",
+        f"`measure_kappa` on {probes} probes of each kind: prompts drawn at random (with replacement) from a bank of {sizes}, 16 of the "
+        f"{first['rollouts']} rollouts of each (without). The bank is the population, and *true* the kappa of all its rollouts, for whose means a probe is "
+        "unbiased; in brackets that of exact gradients of the same prompts, which differs by the luck of the bank's own rollouts. Coverage with Wilson's "
+        "limits; *missed from below*: the interval lies below the true value; width is of the intervals that have an upper limit.",
         "",
         *_coverage(),
         "",
-        *_scale(),
     ]
+
+
+def sections() -> list[str]:
+    """Lines of both sections, of what has been measured."""
+    parts = {"probe_coverage": _intervals, "kappa_scale": _scale}
+    return [line for name, part in parts.items() if (RESULTS / f"{name}.json").exists() for line in part()]
