@@ -162,7 +162,7 @@ def _plans() -> list[str]:
     rows = []
     for world, given in results()["worlds"].items():
         by = given["planner"]
-        best = two_size_interval(prompts_of(world))[1][0]
+        best = given["kappa"]["best"]
         cells = [
             f"{by[k]['pick']} ({by[k]['flat'][0]} to {by[k]['flat'][1]})" for k in ("two_size", "probe", "default")
         ]
@@ -180,6 +180,31 @@ def _plans() -> list[str]:
     )
 
 
+def _words() -> str:
+    """The table in sentences."""
+    given = results()["worlds"]
+    made = {world: prompts_of(world) for world in given}
+    slopes = [slope(p)[0] for p in made.values()]
+    cosines = [g["coherence"]["cosine"] for g in given.values()]
+    kappas = {world: g["kappa"]["two_size"] for world, g in given.items()}
+    least, most = min(kappas, key=lambda w: kappas[w]), max(kappas, key=lambda w: kappas[w])
+    apart = {world: kappas[world] - g["kappa"]["model"] for world, g in given.items()}
+    furthest = max(apart, key=lambda w: abs(apart[w]))
+    held = sum(
+        g["probe"]["kappa"]["low"] <= kappas[w]
+        and (g["probe"]["kappa"]["high"] is None or kappas[w] <= g["probe"]["kappa"]["high"])
+        for w, g in given.items()
+    )
+    outside = [NAMES[w] for w, k in kappas.items() if not 1.0 <= k <= 300.0]
+    default = f"lies outside for {', '.join(f'*{n}*' for n in outside)}" if outside else "lies inside for all"
+    return (
+        f"|grad p| is nearly proportional to pq (slopes {min(slopes):.2f} to {max(slopes):.2f}) and gradients of different prompts hardly agree (mean cosine "
+        f"{min(cosines):.3f} to {max(cosines):.3f}). Kappa (two sizes) runs from {kappas[least]:.2f} (*{NAMES[least]}*) to {kappas[most]:.1f} (*{NAMES[most]}*); against "
+        f"the planner's default range, 1 to 300, it {default}. The model's kappa and the one of two sizes are furthest apart in *{NAMES[furthest]}* "
+        f"({given[furthest]['kappa']['model']:.2f} and {kappas[furthest]:.2f}). One probe's 95 % interval held the exact value in {held} of {len(given)} worlds."
+    )
+
+
 def _check() -> str:
     scores = []
     for world, given in results()["worlds"].items():
@@ -187,7 +212,10 @@ def _check() -> str:
         for size, (seen, error) in given["squares_by_rollouts"].items():
             scores.append((seen - float(group_squares(p, int(size)).mean())) / error)
     inside = sum(abs(z) < 1.96 for z in scores)
-    return f"{inside} of {len(scores)} lie within 1.96 standard errors, the furthest at {max(map(abs, scores)):.1f}"
+    return (
+        f"{inside} of {len(scores)} lie within 1.96 standard errors, the furthest at {max(map(abs, scores)):.1f} (sizes of a world share rollouts, so this is "
+        "about one check a world; squared norms have long tails, which few rollouts miss)"
+    )
 
 
 def page() -> str:
@@ -203,13 +231,15 @@ def page() -> str:
         f"length of a score (the gradient of a rollout's log-probability) after a pass and after a fail, from {rolled} rollouts a prompt, they give",
         "E|ĝ|² of a group at every G and for every advantage, without any model: a sum over the number of passes. As a check, the mean squares over",
         f"all sub-groups of the same {rolled} rollouts (theory, eq. 50) were compared with it: of the means at {len(settings['sizes'])} sizes in {len(results()['worlds'])} worlds",
-        f"{_check()} (sizes of a world share their rollouts, so these are not independent).",
+        f"{_check()}.",
         "",
         *_summary(),
         "",
         "Intervals in square brackets are 95 %: bootstrap over prompts (percentile), and the probe's own. *kappa, exact* is the pooled ratio of theory, eq. 25:",
         "E[pq S²] / E[pq] over h² = E|grad p|² / E[p²q²]. *Two sizes* is what a probe estimates (eq. 49), from exact moments at G = 4 and 16: it takes in that",
         "passes and fails are not equally noisy, which the model leaves out.",
+        "",
+        _words(),
         "",
     ]
     for world in ("all", "hard", "easy"):

@@ -25,7 +25,7 @@ from figures.validation.tasks import SUM
 from figures.validation.training import Recipe, World, train
 from figures.validation.warm_up import Start, teach
 
-PROMPTS = 256
+PROMPTS = 128
 ROLLOUTS = 16  # for the squared score after a fail
 TAILS = (0, 5, 10, 20, 40, 80)
 POSITIONS = 15 + TAILS[-1]

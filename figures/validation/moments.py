@@ -149,7 +149,7 @@ def noise_to_signal(square: float, signal: float, groups: float) -> float:
 
 
 def bootstrap(
-    values: Floats, statistic: Callable[[Floats], Floats], resamples: int = 1000, seed: int = 0
+    values: Floats, statistic: Callable[[Floats], Floats], resamples: int = 600, seed: int = 0
 ) -> tuple[float, float, float]:
     """A function of means over prompts with its 95 % percentile interval.
 

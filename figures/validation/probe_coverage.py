@@ -29,7 +29,7 @@ from figures.validation.moments import PROBE_SIZES, Floats, kappa_of_line, two_s
 from figures.validation.runner import DEFAULT_WORK
 from grpo_plan.probe.gram import subgroup_squared_norms
 
-PROBES = 400
+PROBES = 200
 DRAWN = (100, 256)  # prompts of a probe
 SEED = 61
 Numbers = dict[str, Any]
