@@ -81,10 +81,8 @@ def test_two_sizes_give_what_the_measurement_gives() -> None:
     rewards = (rng.random((60, 16)) < rng.random(60)[:, None]).astype(float)
     norms = {4: rng.gamma(2.0, size=60) + 1.0, 16: rng.gamma(2.0, size=60) / 3 + 0.5}
     measured = gp.measure_kappa(norms, rewards=rewards)
-    k = rewards.sum(1)
-    pq = k * (16 - k) / 240
-    ppqq = k * (k - 1) * (16 - k) * (15 - k) / (16 * 15 * 14 * 13)
-    kappa, best = moments.kappa_of_line((norms[4].mean(), norms[16].mean()), pq.mean(), ppqq.mean())
+    pq, ppqq = moments.moments_of_rewards(rewards.sum(1), 16)
+    kappa, best = moments.kappa_of_line((norms[4].mean(), norms[16].mean()), pq, ppqq)
     assert measured.kappa is not None
     assert measured.kappa.value == pytest.approx(kappa, rel=1e-10)
     assert measured.group_size().value == pytest.approx(best, rel=1e-10)

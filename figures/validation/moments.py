@@ -130,6 +130,14 @@ def kappa_of_line(
     return (ratio * reward_intercept - reward_slope) / pq, 1 + max(ratio, 0.0) ** 0.5
 
 
+def moments_of_rewards(passes: Floats, rollouts: int) -> tuple[float, float]:
+    """Unbiased ``E[pq]`` and ``E[p^2 q^2]`` from passes (M,) of so many rollouts each."""
+    k, n = passes, rollouts
+    pq = k * (n - k) / (n * (n - 1))
+    ppqq = k * (k - 1) * (n - k) * (n - k - 1) / (n * (n - 1) * (n - 2) * (n - 3))
+    return float(pq.mean()), float(ppqq.mean())
+
+
 def two_size_kappa(prompts: Prompts) -> tuple[float, float]:
     """What the two-size probe estimates, kappa and G*, from exact numbers."""
     a, b = (float(group_squares(prompts, size).mean()) for size in PROBE_SIZES)

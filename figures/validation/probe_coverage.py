@@ -25,7 +25,7 @@ import torch
 import grpo_plan as gp
 from figures.validation.bank import PROBE_ROLLOUTS, Bank, bank
 from figures.validation.gradients import RESULTS, short
-from figures.validation.moments import PROBE_SIZES, Floats, kappa_of_line, two_size_kappa
+from figures.validation.moments import PROBE_SIZES, Floats, kappa_of_line, moments_of_rewards, two_size_kappa
 from figures.validation.runner import DEFAULT_WORK
 from grpo_plan.probe.gram import subgroup_squared_norms
 
@@ -38,11 +38,8 @@ Numbers = dict[str, Any]
 def truth(made: Bank) -> tuple[float, float]:
     """Kappa and G* of the bank's rollouts."""
     norms = subgroup_squared_norms(made.gram.astype(np.float64), made.rewards, PROBE_SIZES).mean(0)
-    n = made.rewards.shape[1]
-    k = made.rewards.sum(1)
-    pq = k * (n - k) / (n * (n - 1))
-    ppqq = k * (k - 1) * (n - k) * (n - k - 1) / (n * (n - 1) * (n - 2) * (n - 3))
-    return kappa_of_line((float(norms[0]), float(norms[1])), float(pq.mean()), float(ppqq.mean()))
+    pq, ppqq = moments_of_rewards(made.rewards.sum(1), made.rewards.shape[1])
+    return kappa_of_line((float(norms[0]), float(norms[1])), pq, ppqq)
 
 
 def one(made: Bank, prompts: int, seed: int) -> gp.KappaMeasurement:
