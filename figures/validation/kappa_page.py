@@ -128,46 +128,49 @@ def _line(given: Numbers, prompts: Prompts, first: list[str]) -> list[str]:
     return [*first, interval(*kappa_interval(prompts)), interval(*two), interval(*best, digits=1)]
 
 
-def _scale() -> list[str]:
-    head = ["kappa, exact", "kappa, two sizes", "G\\*"]
+HEAD = ("kappa, exact", "kappa, two sizes", "G\\*")
+
+
+def _length() -> list[str]:
     tails, a, b, miss = tail_law()
-    numbers = "tokens after the answer"
-    lines = [
-        "## Kappa against length, size and time",
+    rows = sorted(_rows("tail"), key=lambda row: row[0]["tail"])
+    return [
+        f"*Length.* Free tokens behind the answer, on the same {len(rows[0][1])} prompts (*all*): p and its gradient stay what they are, only the noise of a score grows.",
         "",
-        f"*Length.* Free tokens behind the answer, on the same {len(_rows('tail')[0][1])} prompts (*all*): p and its gradient stay what they are, only the noise of a score grows.",
-        "",
-        *table(
-            [numbers, *head],
-            [_line(g, p, [str(g["tail"])]) for g, p in sorted(_rows("tail"), key=lambda r: r[0]["tail"])],
-        ),
+        *table(("tokens after the answer", *HEAD), [_line(g, p, [str(g["tail"])]) for g, p in rows]),
         "",
         f"kappa = {interval(*a)} + {interval(*b, digits=3)} x tokens, by least squares over {len(tails)} lengths; the largest miss of the line is {100 * miss:+.0f} %. "
         "That kappa is a sum over tokens is no discovery: scores of tokens are uncorrelated given what stands before them, so their squares add up. What the "
-        "data add is that the noise of a token hardly depends on where it stands in this model. It says nothing of tokens before the answer: reasoning tokens "
+        "data add is how far the noise of a token depends on where it stands in this model. They say nothing of tokens before the answer: reasoning tokens "
         "change which answers are right, so that their scores carry signal too.",
         "",
-        "*Size.* The same task taught to the same mean pass rate:",
+    ]
+
+
+def _size() -> list[str]:
+    rows = [_line(g, p, [f"{g['parameters']:,}", str(g["seed"]), f"{g['mean']:.3f}"]) for g, p in _rows("size")]
+    head = ("parameters", "seed", "mean pass rate", *HEAD)
+    return ["*Size.* The same task taught to the same mean pass rate:", "", *table(head, rows), "", _size_words(), ""]
+
+
+def _time() -> list[str]:
+    rows = [
+        _line(g, p, [NAMES[g["world"]], str(g["steps"]), f"{g['mean']:.3f}", f"{p.spread.mean():.3f}"])
+        for g, p in _rows("course")
+    ]
+    group, rate = (_rows("course")[0][0][name] for name in ("group", "rate_of_learning"))
+    return [
+        f"*Time.* Before and during training (mean-centred, Adam, G = {group}, rate {rate:g}, one seed), on the prompts of the start:",
         "",
-        *table(
-            ["parameters", "seed", "mean pass rate", *head],
-            [_line(g, p, [f"{g['parameters']:,}", str(g["seed"]), f"{g['mean']:.3f}"]) for g, p in _rows("size")],
-        ),
-        "",
-        _size_words(),
-        "",
-        "*Time.* Before and during training (mean-centred, Adam, best size and rate of *all*), on the prompts of the start:",
-        "",
-        *table(
-            ["world", "steps", "mean pass rate", "E[pq]", *head],
-            [
-                _line(g, p, [NAMES[g["world"]], str(g["steps"]), f"{g['mean']:.3f}", f"{p.spread.mean():.3f}"])
-                for g, p in _rows("course")
-            ],
-        ),
+        *table(("world", "steps", "mean pass rate", "E[pq]", *HEAD), rows),
         "",
     ]
-    return lines
+
+
+def _scale() -> list[str]:
+    parts = (("tail", 2, _length), ("size", 1, _size), ("course", 1, _time))
+    lines = [line for begin, least, part in parts if len(_rows(begin)) >= least for line in part()]
+    return ["## Kappa against length, size and time", "", *lines] if lines else []
 
 
 def _size_words() -> str:
