@@ -13,6 +13,7 @@ from figures.validation.gradients_page import NAMES, RESULTS, interval, table
 from figures.validation.moments import Floats, Prompts, bootstrap, kappa_interval, two_size_interval
 
 Numbers = dict[str, Any]
+ENOUGH_LIVE = 30  # below it a measurement says FEW_PROMPTS
 
 
 @lru_cache(maxsize=2)
@@ -50,27 +51,50 @@ def _coverage() -> list[str]:
                 low, high = wilson(held, len(found))
                 closed = [row[2] - row[1] for row in found if row[2] is not None and row[1] is not None]
                 below = sum(row[2] is not None and row[2] < truth for row in found)
+                above = len(found) - held - below
                 values = [row[0] for row in found if row[0] is not None]
                 rows.append([
-                    NAMES[world], drawn, name, f"{truth:.2f} ({given[f'exact_{quantity}']:.2f})", f"{np.median(values):.2f}",
+                    NAMES[world], f"{drawn} ({np.median(probes['live']):.0f})", name, f"{truth:.2f} ({given[f'exact_{quantity}']:.2f})", f"{np.median(values):.2f}",
                     f"{held / len(found):.3f} [{low:.3f}, {high:.3f}]", f"{exact / len(found):.3f}",
-                    f"{below / len(found):.3f}", f"{np.median(closed):.2f}" if closed else "-", f"{opened / len(found):.2f}",
+                    f"{below / len(found):.3f} / {above / len(found):.3f}", f"{np.median(closed):.2f}" if closed else "-", f"{opened / len(found):.2f}",
                 ])  # fmt: skip
     return table(
         [
             "world",
-            "prompts",
+            "prompts (live)",
             "of",
             "true (exact)",
             "median estimate",
             "coverage of 95 % intervals",
             "of the exact value",
-            "missed from below",
+            "too low / too high",
             "median width",
             "open above",
         ],
         rows,
     )
+
+
+def _few_live() -> str:
+    """Coverage of kappa with and without the warning of few live prompts."""
+    held = {True: 0, False: 0}
+    tried = {True: 0, False: 0}
+    for given in read("probe_coverage").values():
+        for probes in given["probes"].values():
+            for row, live in zip(probes["kappa"], probes["live"], strict=True):
+                few = live < ENOUGH_LIVE
+                held[few] += covered([row], given["kappa"])[0]
+                tried[few] += 1
+    parts = [
+        f"of the {tried[few]:,} probes {label} {held[few] / tried[few]:.3f} [{low:.3f}, {high:.3f}]"
+        for few, label in (
+            (False, f"with at least {ENOUGH_LIVE} live prompts"),
+            (True, "with fewer, which carry the status `FEW_PROMPTS`,"),
+        )
+        if tried[few]
+        for low, high in (wilson(held[few], tried[few]),)
+    ]
+    return "All worlds together, the interval held kappa in a share " + ", and ".join(parts) + "."
 
 
 def _rows(begin: str) -> list[tuple[Numbers, Prompts]]:
@@ -104,46 +128,49 @@ def _line(given: Numbers, prompts: Prompts, first: list[str]) -> list[str]:
     return [*first, interval(*kappa_interval(prompts)), interval(*two), interval(*best, digits=1)]
 
 
-def _scale() -> list[str]:
-    head = ["kappa, exact", "kappa, two sizes", "G\\*"]
+HEAD = ("kappa, exact", "kappa, two sizes", "G\\*")
+
+
+def _length() -> list[str]:
     tails, a, b, miss = tail_law()
-    numbers = "tokens after the answer"
-    lines = [
-        "## Kappa against length, size and time",
+    rows = sorted(_rows("tail"), key=lambda row: row[0]["tail"])
+    return [
+        f"*Length.* Free tokens behind the answer, on the same {len(rows[0][1])} prompts (*all*): p and its gradient stay what they are, only the noise of a score grows.",
         "",
-        f"*Length.* Free tokens behind the answer, on the same {len(_rows('tail')[0][1])} prompts (*all*): p and its gradient stay what they are, only the noise of a score grows.",
-        "",
-        *table(
-            [numbers, *head],
-            [_line(g, p, [str(g["tail"])]) for g, p in sorted(_rows("tail"), key=lambda r: r[0]["tail"])],
-        ),
+        *table(("tokens after the answer", *HEAD), [_line(g, p, [str(g["tail"])]) for g, p in rows]),
         "",
         f"kappa = {interval(*a)} + {interval(*b, digits=3)} x tokens, by least squares over {len(tails)} lengths; the largest miss of the line is {100 * miss:+.0f} %. "
         "That kappa is a sum over tokens is no discovery: scores of tokens are uncorrelated given what stands before them, so their squares add up. What the "
-        "data add is that the noise of a token hardly depends on where it stands in this model. It says nothing of tokens before the answer: reasoning tokens "
+        "data add is how far the noise of a token depends on where it stands in this model. They say nothing of tokens before the answer: reasoning tokens "
         "change which answers are right, so that their scores carry signal too.",
         "",
-        "*Size.* The same task taught to the same mean pass rate:",
+    ]
+
+
+def _size() -> list[str]:
+    rows = [_line(g, p, [f"{g['parameters']:,}", str(g["seed"]), f"{g['mean']:.3f}"]) for g, p in _rows("size")]
+    head = ("parameters", "seed", "mean pass rate", *HEAD)
+    return ["*Size.* The same task taught to the same mean pass rate:", "", *table(head, rows), "", _size_words(), ""]
+
+
+def _time() -> list[str]:
+    rows = [
+        _line(g, p, [NAMES[g["world"]], str(g["steps"]), f"{g['mean']:.3f}", f"{p.spread.mean():.3f}"])
+        for g, p in _rows("course")
+    ]
+    group, rate = (_rows("course")[0][0][name] for name in ("group", "rate_of_learning"))
+    return [
+        f"*Time.* Before and during training (mean-centred, Adam, G = {group}, rate {rate:g}, one seed), on the prompts of the start:",
         "",
-        *table(
-            ["parameters", "seed", "mean pass rate", *head],
-            [_line(g, p, [f"{g['parameters']:,}", str(g["seed"]), f"{g['mean']:.3f}"]) for g, p in _rows("size")],
-        ),
-        "",
-        _size_words(),
-        "",
-        "*Time.* Before and during training (mean-centred, Adam, best size and rate of *all*), on the prompts of the start:",
-        "",
-        *table(
-            ["world", "steps", "mean pass rate", "E[pq]", *head],
-            [
-                _line(g, p, [NAMES[g["world"]], str(g["steps"]), f"{g['mean']:.3f}", f"{p.spread.mean():.3f}"])
-                for g, p in _rows("course")
-            ],
-        ),
+        *table(("world", "steps", "mean pass rate", "E[pq]", *HEAD), rows),
         "",
     ]
-    return lines
+
+
+def _scale() -> list[str]:
+    parts = (("tail", 2, _length), ("size", 1, _size), ("course", 1, _time))
+    lines = [line for begin, least, part in parts if len(_rows(begin)) >= least for line in part()]
+    return ["## Kappa against length, size and time", "", *lines] if lines else []
 
 
 def _size_words() -> str:
@@ -169,9 +196,11 @@ def _intervals() -> list[str]:
         f"`measure_kappa` on {probes} probes of each kind: prompts drawn at random (with replacement) from a bank of {sizes}, 16 of the "
         f"{first['rollouts']} rollouts of each (without). The bank is the population, and *true* the kappa of all its rollouts, for whose means a probe is "
         "unbiased; in brackets that of exact gradients of the same prompts, which differs by the luck of the bank's own rollouts. Coverage with Wilson's "
-        "limits; *missed from below*: the interval lies below the true value; width is of the intervals that have an upper limit.",
+        "limits; *too low*: the interval lies below the true value; width is of the intervals that have an upper limit; *live* prompts have a gradient (median).",
         "",
         *_coverage(),
+        "",
+        _few_live(),
         "",
     ]
 

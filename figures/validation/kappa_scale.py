@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +119,14 @@ def main() -> None:
     found = json.loads(path.read_text()) if path.exists() else {}
     work: Path = options.work
     todo = [
-        *((f"tail-{tail}", lambda tail=tail: of_tail(tail, work)) for tail in TAILS),
+        *((f"tail-{tail}", partial(of_tail, tail, work)) for tail in TAILS),
         *(
-            (f"course-{name}-{steps}", lambda n=name, s=steps: of_course(n, s, work))
+            (f"course-{name}-{steps}", partial(of_course, name, steps, work))
             for name in COURSE
             for steps in CHECKPOINTS
         ),
         *(
-            (f"size-{size}-{seed}", lambda z=size, s=seed: of_size(z, s, work))
+            (f"size-{size}-{seed}", partial(of_size, size, seed, work))
             for size, seeds in TEACHING_SEEDS.items()
             for seed in seeds
         ),
