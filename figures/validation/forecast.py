@@ -108,9 +108,12 @@ def main() -> None:
             if pilot % 50 == 49:
                 print(f"{start}: {pilot + 1} pilots", file=sys.stderr)
     TRUTH.parent.mkdir(exist_ok=True)
-    small = {"pilot": pl.UInt16, "n": pl.UInt8}
-    pl.DataFrame(pilots).cast({**small, "counts": pl.List(pl.UInt16)}).write_parquet(PILOTS, compression_level=19)
-    table = pl.DataFrame(forecasts, infer_schema_length=None).cast({**small, "group": pl.UInt8})
+    pl.DataFrame(pilots).cast({"pilot": pl.UInt16, "n": pl.UInt8, "counts": pl.List(pl.UInt16)}).write_parquet(
+        PILOTS, compression_level=19
+    )
+    table = pl.DataFrame(forecasts, infer_schema_length=None).cast(
+        {"pilot": pl.UInt16, "n": pl.UInt8, "group": pl.UInt8}
+    )
     table = table.with_columns(pl.col(pl.Int64).cast(pl.UInt16), pl.col("start", "status").cast(pl.Categorical))
     parts = [name for name in table.columns if name.startswith("all_")]
     table.drop(parts).write_parquet(DEAD, compression_level=19)

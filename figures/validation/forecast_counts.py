@@ -63,13 +63,15 @@ def shares(p: Floats, group: int) -> dict[str, float]:
 def plug_in(counts: Counts, group: int) -> Floats:
     """Mean of the formula at each k/n: of many pilots (P, n + 1), one each."""
     p = np.arange(counts.shape[1]) / (counts.shape[1] - 1)
-    return counts @ (p**group + (1 - p) ** group) / counts.sum(1)
+    found: Floats = counts @ (p**group + (1 - p) ** group) / counts.sum(1)
+    return found
 
 
 def pooled(counts: Counts, group: int) -> Floats:
     """The formula at the mean pass rate: of many pilots (P, n + 1), one each."""
     p = counts @ np.arange(counts.shape[1]) / (counts.shape[1] - 1) / counts.sum(1)
-    return p**group + (1 - p) ** group
+    found: Floats = p**group + (1 - p) ** group
+    return found
 
 
 @dataclass(frozen=True)
