@@ -20,6 +20,7 @@ PILOTS, DEAD, PARTS, TRUTH = (
     RESULTS / name
     for name in ("forecast_pilots.parquet", "forecast.parquet", "forecast_parts.parquet", "forecast.json")
 )
+MORE = RESULTS / "forecast_more.parquet"
 SIZES = (2, 4, 8, 16, 32, 64)
 ROLLOUTS = (4, 8, 16)
 PROMPTS = 500

@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 import grpo_plan as gp
 from figures.validation.conditions import WORLDS
 from figures.validation.forecast import STARTS, Source, source
-from figures.validation.forecast_counts import LEVEL, PILOTS, RESULTS, Counts, Floats, pilot_of, shares
+from figures.validation.forecast_counts import LEVEL, MORE, PILOTS, Counts, Floats, pilot_of, shares
 from figures.validation.policy import pass_rates
 from figures.validation.runner import DEFAULT_WORK, start_policy
 from figures.validation.tasks import draw
 from figures.validation.training import Pools, Recipe, pools, train
 
-MORE = RESULTS / "forecast_more.parquet"
 Row = dict[str, str | float | int | None]
 Rows = Iterator[Row]
 
@@ -40,9 +39,10 @@ LISTS = 10
 MIXED = 64  # mixed groups that a refill wants, and prompts of its generation batch
 REFILL_SIZE = 8
 TEMPERATURES = (0.6, 0.8, 1.0, 1.2)
+MIX_SIZE = 8
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 KAPPA = 3.0  # a mix asks for one; its dead fraction does not depend on it
-LOGS, LOGGED = 100, 640  # logs of so many groups each
+LOGS, LOGGED = 60, 640  # logs of so many groups each
 OTHER_SIZES = (2, 4, 8, 16, 32, 64)
 COURSES = tuple((world, group) for world in ("all", "hard", "either", "easy") for group in (4, 16))
 COURSE_SEEDS = range(50, 55)
@@ -177,7 +177,7 @@ def temperatures(work: Path, count: int = 100) -> Rows:
                     yield _row("temperature", case, g, number, d.dead.value, d.dead.low, d.dead.high, truth)
 
 
-def mixes(work: Path, count: int = 100) -> Rows:
+def mixes(work: Path, count: int = 60) -> Rows:
     """One pilot of 250 hard prompts and 250 others, 8 rollouts each: D of their mixes."""
     given, generator = source("sum", work), torch.Generator().manual_seed(44_000)
     at = {"hard": np.flatnonzero(given.p < 0.1), "rest": np.flatnonzero(given.p >= 0.1)}
@@ -191,13 +191,12 @@ def mixes(work: Path, count: int = 100) -> Rows:
         )
         passes = given.rollouts(chosen, 8, generator).sum(1)
         pilot = gp.Pilot.from_counts(passes, 8, stratum=names)
-        for g in (4, 8):
-            exact = [shares(given.p[places], g)["dead"] for places in at.values()]
-            for share in SHARES:
-                held = {"hard": share}
-                mix = gp.plan_mix(pilot, group_size=g, kappa=KAPPA, floors=held, caps=held, max_kl=math.inf)
-                found, truth = mix.dead_after, share * exact[0] + (1 - share) * exact[1]
-                yield _row("mix", f"{share:g}", g, number, found.value, found.low, found.high, truth)
+        exact = [shares(given.p[places], MIX_SIZE)["dead"] for places in at.values()]
+        for share in SHARES:
+            held = {"hard": share}
+            mix = gp.plan_mix(pilot, group_size=MIX_SIZE, kappa=KAPPA, floors=held, caps=held, max_kl=math.inf)
+            found, truth = mix.dead_after, share * exact[0] + (1 - share) * exact[1]
+            yield _row("mix", f"{share:g}", MIX_SIZE, number, found.value, found.low, found.high, truth)
 
 
 def _recovered(what: str, case: str, group: int, number: int, rewarded: Counts, p: Floats) -> Rows:
@@ -294,6 +293,11 @@ def main() -> None:
             path.write_text(json.dumps(list(part(work))), encoding="utf-8")
             print(name, file=sys.stderr)
         rows += json.loads(path.read_text(encoding="utf-8"))
+        _write(rows)
+
+
+def _write(rows: list[Row]) -> None:
+    """What there is so far."""
     table = pl.DataFrame(rows, infer_schema_length=None)
     table = table.with_columns(pl.col(pl.Float64).cast(pl.Float32), pl.col("what", "case").cast(pl.Categorical))
     table.cast({"group": pl.UInt8, "number": pl.UInt32}).write_parquet(MORE, compression_level=19)
