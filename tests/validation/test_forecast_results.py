@@ -106,7 +106,7 @@ def test_predictions_of_one_pilot_count_once() -> None:
 def test_every_kind_of_prediction_is_in_the_table() -> None:
     found = groups(MORE)
     wanted = {"step 8": 400, "list 8": 400, "refill prompts": 400, "temperature 8": 300, "temperatures 8": 100}
-    wanted |= {"mix": 300, "recovery sum": 300, "drift 80": 40, "drift 120": 40}
+    wanted |= {"mix": 300, "recovery sum": 300, "drift 80": 24, "drift 120": 24}
     assert {name: found[name].predictions for name in wanted} == wanted
     assert found["study"].predictions >= 40
     for group in found.values():
