@@ -131,7 +131,8 @@ def groups(path: Path) -> Groups:
 
 
 def _signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}"
+    shown = f"{value:+.{digits}f}"
+    return shown[1:] if float(shown) == 0.0 else shown
 
 
 def more_table(found: Groups) -> list[str]:
