@@ -174,6 +174,23 @@ def _bias() -> str:
     )
 
 
+def _beyond() -> str:
+    """Bias of the value for G above n, by how far, and against one Beta."""
+    ratios = sorted({key[2] // key[1] for key in cells() if key[2] > key[1]})
+    parts = []
+    for ratio in ratios:
+        here = [s["dead"].bias for key, s in cells().items() if key[2] == ratio * key[1]]
+        parts.append(f"{_signed(min(here))} to {_signed(max(here))} at G = {ratio}n ({len(here)} cells)")
+    far = [s for key, s in cells().items() if key[2] > key[1]]
+    high = sum(s["dead"].bias > 1.96 * s["dead"].bias_error for s in far)
+    low = sum(s["dead"].bias < -1.96 * s["dead"].bias_error for s in far)
+    better = sum(abs(s["dead"].bias) < abs(s["beta"].bias) for s in far)
+    return (
+        f"The value is biased there, by {'; '.join(parts)}: too high by more than 1.96 s.e. in {high} of {len(far)} cells, too low "
+        f"in {low}. Its bias is smaller than that of one Beta in {better} of them. The limits, not the value, are the forecast."
+    )
+
+
 def _pilots() -> str:
     count = {s: max(score_["dead"].count for key, score_ in cells().items() if key[0] == s) for s in NAMES}
     return ", ".join(f"{n} of *{s}*" for s, n in count.items())
@@ -216,6 +233,7 @@ def _forecast() -> list[str]:
         f"* **Limits of D.** They hold it in {_worst_cells(('dead',))}.",
         f"* **Its parts.** All-pass and all-fail: {_worst_cells(('all_pass', 'all_fail'))}.",
         f"* **Bias.** {_bias()}",
+        f"* **Beyond n.** {_beyond()}",
         f"* **Rivals.** Largest bias of a cell, any start, n and G: {rivals['dead']:.3f} here, {rivals['beta']:.3f} with one Beta, "
         f"{rivals['plug_in']:.3f} plugged in, {rivals['pooled']:.3f} at the mean pass rate.",
         f"* **Far beyond n** limits are wide, {np.mean([d.width for d in far]):.2f} on average for G above 4n, and hold D in {joined(far)[0]:,} of "
