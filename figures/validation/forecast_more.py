@@ -42,10 +42,10 @@ TEMPERATURES = (0.6, 0.8, 1.0, 1.2)
 MIX_SIZE = 8
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 KAPPA = 3.0  # a mix asks for one; its dead fraction does not depend on it
-LOGS, LOGGED = 60, 640  # logs of so many groups each
+LOGS, LOGGED = 40, 640  # logs of so many groups each
 OTHER_SIZES = (2, 4, 8, 16, 32, 64)
 COURSES = tuple((world, group) for world in ("all", "hard", "either", "easy") for group in (4, 16))
-COURSE_SEEDS = range(50, 53)
+COURSE_SEEDS = range(50, 52)
 ASKED_AT, ASKED_FOR, STEPS = 40, (80, 120), 120
 ROWS_OF, ROWS_SEEN = 10, 8  # the runs of the study log a row every ten steps; a forecast needs eight
 
@@ -151,7 +151,7 @@ def refills(work: Path) -> Rows:
         yield _row("refill", "mean rollouts", REFILL_SIZE, number, plan.at_value.rollouts.mean, low, most, rollouts)
 
 
-def temperatures(work: Path, count: int = 100) -> Rows:
+def temperatures(work: Path, count: int = 60) -> Rows:
     """The same 500 prompts at four temperatures, 8 rollouts each: differences of D to temperature 1."""
     given = source("sum", work)
     worlds = {t: replace(given.world, temperature=t) for t in TEMPERATURES}
@@ -177,7 +177,7 @@ def temperatures(work: Path, count: int = 100) -> Rows:
                     yield _row("temperature", case, g, number, d.dead.value, d.dead.low, d.dead.high, truth)
 
 
-def mixes(work: Path, count: int = 60) -> Rows:
+def mixes(work: Path, count: int = 30) -> Rows:
     """One pilot of 250 hard prompts and 250 others, 8 rollouts each: D of their mixes."""
     given, generator = source("sum", work), torch.Generator().manual_seed(44_000)
     at = {"hard": np.flatnonzero(given.p < 0.1), "rest": np.flatnonzero(given.p >= 0.1)}

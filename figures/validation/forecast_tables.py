@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,35 +189,76 @@ def _worlds(found: Sequence[tuple[str, Group]]) -> str:
     return ", ".join(f"*{name.replace('_', ' ')}* {g.inside:.2f} of {g.predictions:,}" for name, g in found)
 
 
-def notes(found: Groups) -> list[str]:
-    """What the table does not say."""
-    recovered = pl.concat([found[f"recovery {s}"].rows for s in ("sum", "either", "easy")])
-    by_size = _by(Group("", "", recovered, ("case", "number")), "group")
-    sizes = "; ".join(
-        f"G = {name}: {_signed(g.error[0], 3)}, {g.absolute_error:.3f}, {g.width:.2f}" for name, g in by_size
-    )
-    lines = [
+def _on_steps(found: Groups) -> str:
+    return (
         "* **Steps.** One step for each of the pilots of *sum* (500 x 8), interval of the law of `gp.effective_batch` at the estimated D: "
         "luck of the draw alone, not the error of the pilot. Place of the measured count in that law, mean and spread (against .50 and "
         f"1.00), at G = 4, 8, 16: {_spread(found, 'step')}; with known pass rates (`gp.effective_batch_of_list`, 10 lists x 40 steps): "
-        f"{_spread(found, 'list')}. A spread above 1 is the pilot's error, which the interval leaves out.",
-        "* **Refill.** One refill for each pilot, fresh prompts until 64 are mixed; generation batches of 64 prompts make the rounds. "
-        "The plan shows 5 and 95 % quantiles over steps at the estimated D; *limits of D too* is from the 5 % quantile at its low limit "
-        "to the 95 % one at its high limit. *Mean rollouts* is held against the mean of all these refills.",
-        f"* **Temperature.** The same 500 prompts at four temperatures, 8 rollouts each; exact differences of D(8): "
-        f"{_exact(found['temperature 8'].rows)}. {_signs(found)}.",
-        "* **Mix.** 250 hard prompts (exact p below .1) and 250 others, 8 rollouts each; shares 0, .25, .5, .75 and 1 of hard ones. D of a "
-        "mix is linear in the shares, exactly, so this tests the limits of `gp.plan_mix`, whose two parts come from one pilot.",
-        f"* **Recovery** (`gp.recover`, two logged numbers): mean error, mean distance and mean width over the three starts: {sizes}. "
-        "Its range holds every distribution with such aggregates; the value takes a Beta.",
-        f"* **Drift** (`gp.forecast`): runs of 120 steps with 512 rollouts, four worlds, G = 4 and 16. Mean distance of forecast and measured against that "
-        f"of the last ten steps' mean, left as it is: step 80 {_persistence(found['drift 80'])}, step 120 {_persistence(found['drift 120'])} "
-        f"(bands {found['drift 80'].width:.2f} and {found['drift 120'].width:.2f} wide). By world at step 120: "
-        f"{_worlds(_by(found['drift 120'], 'case'))}.",
-    ]
-    if "study" in found:
-        lines.append(
-            f"* **Drift in rows of ten steps**, the runs of the study by size: {_persistence(found['study'])}. "
-            f"Inside by world: {_worlds(_by(found['study'], 'case'))}. Runs of one world and seed share their prompts."
-        )
-    return lines
+        f"{_spread(found, 'list')}. A spread above 1 is the pilot's error, which the interval leaves out."
+    )
+
+
+def _on_refills(found: Groups) -> str:
+    return (
+        f"* **Refill.** One refill for each of {found['refill prompts'].units} pilots, fresh prompts until 64 are mixed; generation batches of 64 "
+        "prompts make the rounds. The plan shows 5 and 95 % quantiles over steps at the estimated D; *limits of D too* is from the 5 % "
+        "quantile at its low limit to the 95 % one at its high limit. *Mean rollouts* is held against the mean of all these refills."
+    )
+
+
+def _on_temperatures(found: Groups) -> str:
+    return (
+        "* **Temperature.** The same 500 prompts at four temperatures, 8 rollouts each; exact differences of D(8): "
+        f"{_exact(found['temperature 8'].rows)}. {_signs(found)}."
+    )
+
+
+def _on_mixes(found: Groups) -> str:
+    return (
+        f"* **Mix.** {found['mix'].units} pilots of 250 hard prompts (exact p below .1) and 250 others, 8 rollouts each; shares 0, .25, .5, .75 and "
+        "1 of hard ones. D of a mix is linear in the shares, exactly, so this tests the limits of `gp.plan_mix`, whose two parts come from "
+        "one pilot."
+    )
+
+
+def _on_recovery(found: Groups) -> str:
+    rows = pl.concat([found[f"recovery {s}"].rows for s in ("sum", "either", "easy")])
+    by_size = _by(Group("", "", rows, ("case", "number")), "group")
+    sizes = "; ".join(f"G = {g}: {_signed(x.error[0], 3)}, {x.absolute_error:.3f}, {x.width:.2f}" for g, x in by_size)
+    return (
+        f"* **Recovery** (`gp.recover`, two logged numbers at G = 8): mean error, mean distance and mean width over the three starts: {sizes}. "
+        "Its range holds every distribution with such aggregates; the value takes a Beta."
+    )
+
+
+def _on_drift(found: Groups) -> str:
+    asked = "; ".join(f"step {step} {_persistence(found[f'drift {step}'])}" for step in (80, 120))
+    return (
+        "* **Drift** (`gp.forecast`): runs of 120 steps with 512 rollouts, four worlds, G = 4 and 16, a row each step. Mean distance of "
+        f"forecast and measured against that of the last ten steps' mean, left as it is: {asked}. The bands are "
+        f"{found['drift 80'].width:.2f} and {found['drift 120'].width:.2f} wide. By world at step 120: "
+        f"{_worlds(_by(found['drift 120'], 'case'))}."
+    )
+
+
+def _on_study(found: Groups) -> str:
+    return (
+        f"* **Drift in rows of ten steps**, the runs of the study that sweep G: distance {_persistence(found['study'])}. "
+        f"Inside by world: {_worlds(_by(found['study'], 'case'))}. Runs of one world and seed share their prompts."
+    )
+
+
+NOTES: dict[str, Callable[[Groups], str]] = {  # kind of prediction that it needs -> note
+    "list 16": _on_steps,
+    "refill mean rollouts": _on_refills,
+    "temperature 8": _on_temperatures,
+    "mix": _on_mixes,
+    "recovery easy": _on_recovery,
+    "drift 120": _on_drift,
+    "study": _on_study,
+}
+
+
+def notes(found: Groups) -> list[str]:
+    """What the table does not say, of what has been measured."""
+    return [note(found) for needed, note in NOTES.items() if needed in found]

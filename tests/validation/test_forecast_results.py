@@ -105,8 +105,8 @@ def test_predictions_of_one_pilot_count_once() -> None:
 
 def test_every_kind_of_prediction_is_in_the_table() -> None:
     found = groups(MORE)
-    wanted = {"step 8": 400, "list 8": 400, "refill prompts": 400, "temperature 8": 300, "temperatures 8": 100}
-    wanted |= {"mix": 300, "recovery sum": 300, "drift 80": 24, "drift 120": 24}
+    wanted = {"step 8": 400, "list 8": 400, "refill prompts": 400, "temperature 8": 180, "temperatures 8": 60}
+    wanted |= {"mix": 150, "recovery sum": 200, "drift 80": 16, "drift 120": 16}
     assert {name: found[name].predictions for name in wanted} == wanted
     assert found["study"].predictions >= 40
     for group in found.values():
