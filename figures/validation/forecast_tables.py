@@ -194,7 +194,7 @@ def _on_steps(found: Groups) -> str:
         "* **Steps.** One step for each of the pilots of *sum* (500 x 8), interval of the law of `gp.effective_batch` at the estimated D: "
         "luck of the draw alone, not the error of the pilot. Place of the measured count in that law, mean and spread (against .50 and "
         f"1.00), at G = 4, 8, 16: {_spread(found, 'step')}; with known pass rates (`gp.effective_batch_of_list`, 10 lists x 40 steps): "
-        f"{_spread(found, 'list')}. A spread above 1 is the pilot's error, which the interval leaves out."
+        f"{_spread(found, 'list')}. A spread above 1, or a mean off .50, is the error of the estimated D, which the interval leaves out."
     )
 
 
