@@ -268,10 +268,10 @@ def parts() -> dict[str, Callable[[Path], Rows]]:
         for world, group in COURSES
     }
     first = {
-        "steps": steps, "lists": lists, "refills": refills, "temperatures": temperatures, "mixes": mixes,
-        "recovery": recovery,
+        "steps": steps, "lists": lists, "refills": refills, "study": study_courses, "recovery": recovery,
+        "temperatures": temperatures, "mixes": mixes,
     }  # fmt: skip
-    return {**first, "study": study_courses, **runs}
+    return {**first, **runs}
 
 
 def _course(world: str, group: int, seed: int, kept: dict[str, Pools], work: Path) -> Rows:
