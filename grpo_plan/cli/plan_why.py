@@ -9,6 +9,7 @@ from rich.table import Table
 from grpo_plan.cli.common import percent, print_table, say
 from grpo_plan.cli.numbers import marked
 from grpo_plan.fitting.status import FitStatus
+from grpo_plan.planning.objectives import LEAN_REASON
 from grpo_plan.planning.plan import Plan, PlannedDesign
 from grpo_plan.planning.signal import DEFAULT_KAPPA, FLAT_SHARE
 
@@ -23,7 +24,7 @@ def worst_case(chosen: Plan) -> str:
         return "no other G was compared"
     if kappa.known:
         known = "as measured" if kappa.measured else "as given"
-        return f"kappa {kappa.value:.3g} {known}: {_of_best(best.worst_regret)}{_others(chosen)}"
+        return f"kappa {kappa.value:.3g} {known}: {_of_best(best.worst_regret)}{_smallest(chosen)}"
     span = f"at any kappa from {kappa.low:g} to {kappa.high:g}"
     return f"{span} {_of_best(best.worst_regret)}{_others(chosen)}"
 
@@ -34,6 +35,13 @@ def _of_best(regret: float) -> str:
         if regret < HALF_A_PERCENT
         else f"it makes at least {1.0 - regret:.0%} of the best G's progress"
     )
+
+
+def _smallest(chosen: Plan) -> str:
+    low, high = chosen.flat_range
+    if low == high or chosen.recommended.design.group_size != low:
+        return _others(chosen)
+    return f", and is the smallest of those within 10 % of it, G = {low} to {high}"
 
 
 def _others(chosen: Plan) -> str:
@@ -76,8 +84,14 @@ def reasons(chosen: Plan) -> list[str]:
         ]
     same = len({a.group_size for a in chosen.sensitivity}) == 1
     where = "per unit of cost" if chosen.per_cost else "within the budget"
+    leaned = kappa.known and best.design.group_size == chosen.flat_range[0] and exact is not best
     if kappa.known:
-        lines = [f"Most progress {where} at kappa = {kappa.value:.3g} (estimator {chosen.estimator})."]
+        lines = [
+            f"G = {exact.design.group_size} is predicted to make most progress {where} at kappa = {kappa.value:.3g} "
+            f"(estimator {chosen.estimator})."
+        ]
+        if leaned:
+            lines[0] += f" G = {best.design.group_size} is the smallest within 10 % of it: {LEAN_REASON}"
     elif same:
         lines = [f"Best {where} at every kappa from {kappa.low:g} to {kappa.high:g} (estimator {chosen.estimator})."]
     else:
@@ -89,7 +103,7 @@ def reasons(chosen: Plan) -> list[str]:
     if same and not chosen.per_cost and len(chosen.frontier) > 1:
         if len({(p.design.prompts_per_step, p.design.steps) for p in chosen.frontier}) == 1:
             lines[0] += " Steps and prompts a step are fixed, so the largest group that fits is best."
-    if exact is not best:
+    if exact is not best and not leaned:
         lines.append(
             f"G = {best.design.group_size} instead of {exact.design.group_size}: a rounder number, at a cost of at "
             "most 1 point."

@@ -56,7 +56,8 @@ def assumptions(
         notes.append(UNKNOWN_DEAD)
     notes.append(
         "The upper end of the flat range is optimistic: in measured training of a small model large G did worse than "
-        "predicted."
+        "predicted. Every G is taken at its own best learning rate: fewer prompts a step want a smaller one "
+        "(docs/validation.md)."
     )
     notes.append("The plan is for the current policy: pass rates move, so pilot again every 50 steps or so.")
     notes.append(

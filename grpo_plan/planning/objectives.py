@@ -26,6 +26,9 @@ TRAINING_NOTE = (
     "less than half as much per rollout (docs/choosing.md, section 4)."
 )
 
+LEAN_REASON = "in measured training larger groups did worse than predicted (docs/validation.md)."
+LEAN_NOTE = f"Smallest group size within 10 % of the most progress at this kappa: {LEAN_REASON}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limitings:
@@ -144,6 +147,13 @@ def least_regret(frontier: Sequence[PlannedDesign]) -> PlannedDesign:
     return max(close, key=lambda p: (_roundness(p.design.group_size), -p.worst_regret))
 
 
+def leanest(frontier: Sequence[PlannedDesign]) -> PlannedDesign:
+    """The smallest group size of the flat range (theory.md, eq. 28): the curve is too kind to large G."""
+    least = min(p.worst_regret for p in frontier)
+    close = [p for p in frontier if p.worst_regret <= least + (1.0 - FLAT_SHARE)]
+    return min(close, key=lambda p: (p.design.group_size, p.worst_regret))
+
+
 def flat_range(frontier: Sequence[PlannedDesign]) -> tuple[int, int]:
     """Smallest and largest group size whose worst regret is at most 10 points above the least."""
     least = min(p.worst_regret for p in frontier)
@@ -152,10 +162,10 @@ def flat_range(frontier: Sequence[PlannedDesign]) -> tuple[int, int]:
 
 
 def _signal(frontier: Sequence[PlannedDesign], kappas: KappaRange, table: Floats) -> Alternative:
-    best = least_regret(frontier)
+    best = leanest(frontier) if kappas.known else least_regret(frontier)
     others = [p for p in frontier if p is not best]
     runner = min(others, key=lambda p: p.worst_regret) if others else None
-    words = "Most progress at the measured kappa." if kappas.known else "Least worst-case regret over kappa."
+    words = LEAN_NOTE if kappas.known else "Least worst-case regret over kappa."
     return Alternative(
         objective="signal",
         planned=best,
