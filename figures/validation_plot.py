@@ -39,7 +39,14 @@ def panel(ax: Axes, world: str, plan: Plan | None) -> None:
         ax.plot(swept, [plan.progress[s] / top for s in swept], color=ORANGE, linestyle=":", label="planned, e(G)")
         noise = plan.relative()
         if noise:
-            ax.plot(swept, [noise[s] for s in swept], color=GREY, linestyle="-.", linewidth=1.1, label="1 / (1 + NSR), exact gradients")
+            ax.plot(
+                swept,
+                [noise[s] for s in swept],
+                color=GREY,
+                linestyle="-.",
+                linewidth=1.1,
+                label="1 / (1 + NSR), exact gradients",
+            )
     values = np.array([measured[size].value for size in sizes])
     ends = np.array([[measured[size].low, measured[size].high] for size in sizes])
     ends = np.clip(np.nan_to_num(ends, nan=0.0, posinf=HIGH, neginf=LOW), LOW, HIGH)

@@ -61,7 +61,8 @@ def runs() -> tuple[Run, ...]:
     """All runs that are there."""
     frame = pl.read_parquet(RUNS).select(Run.__slots__)
     return tuple(
-        Run(*(tuple(value) if isinstance(value, list) else value for value in row)) for row in frame.iter_rows()
+        Run(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+        for row in frame.iter_rows(named=True)
     )
 
 
@@ -115,9 +116,7 @@ def sweep(found: Iterable[Run], measure: str = "gain") -> Sweep:
     return Sweep(full, seeds)
 
 
-def chosen(
-    part: str, world: str | None = None, where: Callable[[Run], bool] | None = None
-) -> list[Run]:
+def chosen(part: str, world: str | None = None, where: Callable[[Run], bool] | None = None) -> list[Run]:
     """Runs of a part of the study, of one world, for which ``where`` holds."""
     return [r for r in runs() if r.part == part and world in (None, r.world) and (where is None or where(r))]
 

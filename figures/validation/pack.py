@@ -14,7 +14,19 @@ import polars as pl
 from figures.validation.outcome import RUNS
 
 LISTS = ("pass_rate", "training_pass_rate", "dead", "all_pass")
-NUMBERS = ("rollouts", "prompt_cost", "group", "prompts", "seed", "steps", "warm_up", "updates", "mixed", "drawn", "seen")
+NUMBERS = (
+    "rollouts",
+    "prompt_cost",
+    "group",
+    "prompts",
+    "seed",
+    "steps",
+    "warm_up",
+    "updates",
+    "mixed",
+    "drawn",
+    "seen",
+)
 DIGITS = 5
 
 

@@ -22,7 +22,7 @@ from figures.validation.warm_up import Start, teach
 PROMPTS = 1000
 # Seed of teaching, and how often 1e-4 was added to the share of four-digit numbers: some 4 in 25,600 prompts change each time, which
 # is more than rounding on another processor changes.
-TEACHINGS = (*((1, nudge) for nudge in range(7)), *((seed, 0) for seed in (2, 3, 4, 5)))
+TEACHINGS = (*((1, nudge) for nudge in range(7)), *((seed, 0) for seed in (2, 3, 4)))
 
 
 def measure(teaching: int = 1, nudge: int = 0, seed: int = 0) -> Numbers:
@@ -41,7 +41,9 @@ def measure(teaching: int = 1, nudge: int = 0, seed: int = 0) -> Numbers:
     start = {name: value.clone() for name, value in model.state_dict().items()}
     for size in SIZES:
         exact = p**size + (1 - p) ** size
-        total = rewards(SUM, prompts, sample(model, prompts, size, 0, 1.0, torch.Generator().manual_seed(3000 + seed))).sum(1)
+        total = rewards(
+            SUM, prompts, sample(model, prompts, size, 0, 1.0, torch.Generator().manual_seed(3000 + seed))
+        ).sum(1)
         counted = ((total == 0) | (total == size)).sum().item()
         found[f"dead_{size}"] = exact.mean().item()
         found[f"z_{size}"] = (counted - exact.sum().item()) / (exact * (1 - exact)).sum().sqrt().item()
