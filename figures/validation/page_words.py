@@ -75,7 +75,7 @@ python -m figures.validation.smoke                              # under a minute
 The runs took {hours:.1f} hours in all (wall time, summed; two at once, on cores that other work shared); they can be stopped and started again. Seeds are fixed: on one kind of processor a run repeats
 bit by bit, on another a starting policy differs by rounding at first and then by a little more ({nudged}). The smoke check teaches *sum* again, counts its dead groups,
 trains 40 steps with G = 4 and 32, and compares with the committed numbers within limits that a correct program leaves by
-chance in one number of 1,000; it is part of CI."""
+chance in one number of 1,000. Where the policy is the committed one to six digits, all else must be, too. The check is part of CI."""
 
 
 def head() -> list[str]:

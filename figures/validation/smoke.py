@@ -79,7 +79,9 @@ def main() -> None:
     print(table(found))
     wrong = alarms(found)
     if wrong:
-        sys.exit(f"{', '.join(wrong)}: outside the limits; by chance one time in {1 / FALSE_ALARM:.0f} each")
+        sys.exit(
+            f"{', '.join(wrong)}: not as committed (outside limits by chance: one time in {1 / FALSE_ALARM:.0f} each)"
+        )
 
 
 if __name__ == "__main__":
