@@ -163,7 +163,7 @@ def rloo_difference() -> str:
 def notes() -> list[str]:
     """How the results are graded."""
     return [
-        "*Came true*: in all worlds or cells; *in part*: in half of them or more; *not*: in fewer. These limits, and those in the rows, were "
-        "fixed when only runs of the world *all* were there. Brackets are 95 % limits.",
+        "*Came true*: in all worlds or cells; *in part*: in half of them or more; *not*: in fewer. Where limits should hold a truth: in .93 of the "
+        "cases or more, and in .85. All this, and the bounds in the rows, was fixed when only runs of the world *all* were there. Brackets are 95 % limits.",
         "",
     ]
