@@ -14,6 +14,11 @@ FIGURES: Mapping[str, tuple[str, str, tuple[str, ...]]] = MappingProxyType(
         "run.svg": ("diagnosis", "run", ("run.csv",)),
         "passk.svg": ("passk", "passk_picture", ("passk_picture.csv",)),
         "learning.svg": ("simulation", "learning_plot", ("learning.csv",)),
+        "validation_outcome.svg": (
+            "validation",
+            "validation_plot",
+            ("validation/results/runs.parquet", "validation/results/gradients.json"),
+        ),
         "learning_sizes.svg": ("simulation", "learning_plot", ("learning.csv", "learning_plan.csv")),
     }
 )

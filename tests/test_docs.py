@@ -52,6 +52,7 @@ NOT_RUN = {  # page and first line (but imports) of each block of code that no t
     "docs/scale.md: SELECT dataset, temperature, n, k, COUNT(*) AS prompts": "SQL: tests/test_engines.py runs it",
     "docs/scale.md: COUNT(reward)   ->  COUNT(CASE WHEN ABS(reward) < 1e300 THEN 1 END)": "a change of that SQL: tests/test_engines.py makes it",
     "docs/scale.md: python tests/benchmarks/scale_spark.py --rollouts 1e8": "takes minutes, and Java",
+    "docs/validation.md: pip install -e '.[test,validation]'": "takes hours; CI runs its last line",
     "docs/simulation.md: threshold = sign_threshold(fit, group_size=4)  # theory.md, eq. 104": "the page is written by "
     "figures/learning_page.py; tests/test_estimators.py runs the like",
 }

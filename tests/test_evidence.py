@@ -102,12 +102,8 @@ def test_the_validation_page_quotes_the_picture_s_table() -> None:
     assert len(later) == 3
     for r in later:
         g, dead, low, high, seen = (float(r[k]) for k in ("group_size", "dead", "low", "high", "later_visits"))
-        assert f"| {g:.0f} | {dead:.3f} | {low:.3f} to {high:.3f} | {seen:.3f} |" in page
-    exact = page.partition("| condition | kappa |")[2].partition("\n\n")[0]
-    assert [float(row.split("|")[2]) for row in exact.strip().splitlines()[2:]] == [0.87, 1.42, 5.64]
-    few = {float(r["kappa"]): float(r["progress_6"]) for r in table("learning_plan.csv")}
-    assert few[0.3] == pytest.approx(0.81, abs=0.005)  # "G = 6 ... makes .81 of the best one's progress at kappa .3"
-    assert "makes .81 of the best one's progress at kappa .3" in page
+        assert f"| {g:.0f} | dead | {dead:.3f} | {low:.3f} to {high:.3f} |" in page
+        assert f"| {seen:.3f} (1,209) |" in page
 
 
 OTHERS = {

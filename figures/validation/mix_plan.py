@@ -25,9 +25,9 @@ def pilot() -> gp.Pilot:
     return gp.Pilot.from_counts(facts["passes"], 8, stratum=strata)
 
 
-def predictions(kappa: float) -> dict[str, list[float] | float]:
+def predictions(kappa: float) -> dict[str, list[float]]:
     """Progress against the mix of now, with limits, at each share; and the planner's own share of hard prompts."""
-    found: dict[str, list[float] | float] = {"kappa": kappa}
+    found: dict[str, list[float]] = {"kappa": [kappa]}
     for share in SHARES:
         only = {"hard": share}
         mix = gp.plan_mix(
@@ -37,7 +37,7 @@ def predictions(kappa: float) -> dict[str, list[float] | float]:
         found[f"{share:g}"] = [round(value, 5) for value in (gain.value, gain.low, gain.high)]
     advised = gp.plan_mix(pilot(), group_size=GROUP, kappa=kappa, estimator="dr_grpo")
     gain = advised.gains[0].gain
-    found["advised_share"] = round(advised.shares["hard"], 5)
+    found["advised_share"] = [round(advised.shares["hard"], 5)]
     found["advised"] = [round(value, 5) for value in (gain.value, gain.low, gain.high)]
     return found
 

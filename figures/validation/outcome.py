@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -60,9 +61,12 @@ class Run:
 def runs() -> tuple[Run, ...]:
     """All runs that are there."""
     frame = pl.read_parquet(RUNS).select(Run.__slots__)
-    return tuple(
-        Run(*(tuple(value) if isinstance(value, list) else value for value in row)) for row in frame.iter_rows()
-    )
+    return tuple(_run(row) for row in frame.iter_rows(named=True))
+
+
+def _run(row: dict[str, Any]) -> Run:
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+    return Run(**fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from figures.diagnosis_page import table
 from figures.validation.outcome import Floats, Ratio, Run, Sweep, chosen, mean_error, ratio, sweep
-from figures.validation.outcome_plan import Plan
-from figures.validation.outcome_tables import best_of, points, rate_name, share, shares
+from figures.validation.outcome_plan import Plan, exact_dead
+from figures.validation.outcome_tables import points, rate_name, share, shares
 
 
 def complete(found: Iterable[Run]) -> list[Run]:
@@ -86,34 +86,33 @@ def cost_table(plan: Plan | None) -> list[str]:
     return table(["G", "prompts a step at c0 = 4", "c0 = 0", "e(G)", "c0 = 4", "e(G)"], rows)
 
 
+def estimator_rows() -> list[tuple[str, int, str, Sweep, Sweep]]:
+    """World, size and name of each estimator, its sweep of rates, and that of mean-centred advantages."""
+    made = []
+    keys = sorted({(r.world, r.group, r.estimator) for r in chosen("estimators")}, key=lambda k: (*k[:2], ORDER[k[2]]))
+    for world, size, name in keys:
+        runs = chosen("estimators", world)
+        held = sweep(complete(r for r in runs if (r.group, r.estimator) == (size, name)))
+        mean = sweep(
+            r
+            for r in chosen("sizes", world)
+            if r.group == size and r.seed in held.seeds and (name != "rloo" or r.rate in held.rates(size))
+        )
+        if len(held.seeds) > 1 and mean.seeds == held.seeds and mean.gains:
+            made.append((world, size, name, held, mean))
+    return made
+
+
+ORDER = {"std": 0, "maxrl": 1, "sign": 2, "rloo": 3}
+
+
 def estimator_table() -> list[str]:
     """Gain of each estimator at its best learning rate, and its difference to mean-centred advantages."""
     rows = []
-    for world in ("all", "hard"):
-        for size in (4, 16):
-            mine = complete(
-                chosen(
-                    "estimators", world, lambda r, size=size: r.group == size and r.estimator not in ("sign", "rloo")
-                )
-            )  # type: ignore[misc]
-            for name in ("std", "maxrl", "sign", "rloo"):
-                found = [r for r in chosen("estimators", world) if r.group == size and r.estimator == name]
-                if not found or (name in ("std", "maxrl") and not mine):
-                    continue
-                held = sweep(complete(found))
-                if len(held.seeds) < 2:
-                    continue
-                mean = sweep(
-                    r for r in chosen("sizes", world)
-                    if r.group == size and r.seed in held.seeds and (name != "rloo" or r.rate in held.rates(size))
-                )  # fmt: skip
-                if len(mean.seeds) < len(held.seeds):
-                    continue
-                a, b = held.best()[size], mean.best()[size]
-                rates = f"{rate_name(held.best_rate(size))} ({rate_name(mean.best_rate(size))})"
-                rows.append(
-                    [world, str(size), name, str(len(held.seeds)), rates, points(a), points(b), difference(a, b)]
-                )
+    for world, size, name, held, mean in estimator_rows():
+        a, b = held.best()[size], mean.best()[size]
+        rates = f"{rate_name(held.best_rate(size))} ({rate_name(mean.best_rate(size))})"
+        rows.append([world, str(size), name, str(len(held.seeds)), rates, points(a), points(b), difference(a, b)])
     header = ["world", "G", "estimator", "seeds", "best rate (of mean-centred)", "gain", "mean-centred"]
     return table([*header, "difference"], rows)
 
@@ -121,31 +120,23 @@ def estimator_table() -> list[str]:
 def refill_table() -> list[str]:
     """Refill against a fixed batch at equal generation, each at the better of two learning rates."""
     rows = []
-    for world in ("all", "hard"):
-        for size in (4, 16):
-            found = complete(chosen("refill", world, lambda r, size=size: r.group == size))  # type: ignore[misc]
-            if len({r.seed for r in found}) < 2:
-                continue
-            targets = sorted({r.mixed for r in found})
-            fixed = base(sweep(r for r in found if r.mixed == targets[0]), world).best()[size]
-            for target in targets:
-                mine = [r for r in found if r.mixed == target]
-                held = sweep(mine)
-                a = held.best()[size]
-                updates = float(np.mean([r.updates for r in mine]))
-                what = "as in a fixed step" if target == targets[0] else "as many as groups of a fixed step"
-                rows.append(
-                    [
-                        world,
-                        str(size),
-                        f"{target}, {what}",
-                        f"{updates:.0f}",
-                        points(a),
-                        points(fixed),
-                        share(ratio(a, fixed)),
-                    ]
-                )
-    header = ["world", "G", "mixed groups asked for", "updates", "gain", "fixed batch, 120 updates"]
+    for (world, size, target), found in refill_ratios().items():
+        mine = complete(r for r in chosen("refill", world) if (r.group, r.mixed) == (size, target))
+        held = sweep(mine)
+        gain, fixed = held.best()[size], base(held, world).best()[size]
+        groups = 512 // size
+        mixed = f"{groups * (1 - exact_dead(world)[size]):.1f} of {groups}"
+        updates = float(np.mean([r.updates for r in mine]))
+        rows.append([world, str(size), str(target), mixed, f"{updates:.0f}", points(gain), points(fixed), share(found)])
+    header = [
+        "world",
+        "G",
+        "mixed groups a step",
+        "fixed batch, at the start",
+        "updates",
+        "gain",
+        "fixed batch, 120 updates",
+    ]
     return table([*header, "ratio"], rows)
 
 

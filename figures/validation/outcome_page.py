@@ -9,8 +9,8 @@ import numpy as np
 from figures.validation import outcome_more as more
 from figures.validation import outcome_tables as tables
 from figures.validation.mix_plan import PATH as MIX
-from figures.validation.outcome import chosen, ratio, runs
-from figures.validation.outcome_plan import Plan, plans, starts
+from figures.validation.outcome import chosen, ratio, runs, sweep
+from figures.validation.outcome_plan import Plan, exact_dead, plans, starts
 from figures.validation.outcome_tables import CLOSE, NAMES, best_of, sizes_of, worlds
 
 RESULTS = "figures/validation/results"
@@ -37,14 +37,14 @@ def listed(words: list[str]) -> str:
 
 def method() -> list[str]:
     """What was trained, and how it is read."""
-    count, hours = len(runs()), sum(run.seconds for run in runs()) / 3600
+    count = len(runs())
     seeds = max(len(sizes_of(world).seeds) for world in worlds())
     facts = starts()
     sizes = {name: facts[name]["parameters"] for name in facts}
     return [
         "## Training: what the runs gained",
         "",
-        f"{count} training runs, {hours:.1f} hours of one processor core in all. A decoder of {sizes['sum']:,} parameters, taught to add numbers of one to "
+        f"{count} training runs. A decoder of {sizes['sum']:,} parameters, taught to add numbers of one to "
         "four digits until it solves a good third of them, is trained by GRPO for 120 steps of 512 rollouts (unless said), Adam with betas .9 and "
         ".99, 20 steps of warm-up, mean-centred advantages, one update a batch, fresh prompts at every step. Pass rates are exact: the right "
         "answers can be listed, and their probabilities are summed.",
@@ -81,7 +81,7 @@ def world_rows() -> list[str]:
         held = sizes_of(world) if world in worlds() else None
         start = {"either": "either", "easy": "easy"}.get(world, "sum")
         mean = np.mean([run.pass_rate[0] for run in chosen("sizes", world)]) if held else float("nan")
-        dead = tables.exact_dead(world)
+        dead = exact_dead(world)
         values = ", ".join(f"{dead[size]:.2f}" for size in (4, 8, 16, 32))
         rows.append(f"| {NAMES[world]} | {start} | {text} | {mean:.2f} | {values} |")
     return rows
@@ -106,6 +106,11 @@ def sizes_section(found: dict[str, Plan]) -> list[str]:
         *tables.regret_table(found),
     ]
     lines += rules_words(found)
+    lines += [
+        "The same over the first 50 steps, in which the policy is still near the one that was planned for:",
+        "",
+        *tables.regret_table(found, "early"),
+    ]
     for world in worlds():
         low, high = edges(world)
         lines += [
@@ -200,7 +205,7 @@ def more_section(found: dict[str, Plan]) -> list[str]:
     if more.there("refill"):
         lines += ["### Refill at equal generation", "", *refill_words(), "", *more.refill_table()]
     if more.there("mix"):
-        lines += ["### Mix", "", *mix_words(), "", *more.mix_table(mix_said(), starts()["sum"]["hard_share"])]  # type: ignore[arg-type]
+        lines += ["### Mix", "", *mix_words(), "", *more.mix_table(mix_said(), hard_share())]
     if more.there("updates"):
         lines += ["### Four updates a batch, with clipping", "", *updates_words(), "", *more.updates_table()]
     if more.there("finite"):
@@ -263,6 +268,11 @@ def refill_words() -> list[str]:
     ]
 
 
+def hard_share() -> float:
+    """Share of prompts below .1 at the start of *sum*."""
+    return float(starts()["sum"]["hard_share"])
+
+
 def mix_said() -> dict[str, list[float]]:
     """The planner's words on the mix, if they were asked for."""
     found: dict[str, list[float]] = json.loads(MIX.read_text(encoding="utf-8")) if MIX.exists() else {}
@@ -275,10 +285,9 @@ def mix_words() -> list[str]:
     text = "Prompts below .1 (*hard*) and the rest are mixed at a fixed share, G = 4; what counts is the pass rate of prompts as they come. "
     if "advised" in said:
         value, low, high = said["advised"]
-        text += f"From a pilot of 500 x 8 the planner advises a hard share of {said['advised_share']:.2f} within its default bound and promises x{value:.2f} ({low:.2f} to {high:.2f}). "
+        text += f"From a pilot of 500 x 8 the planner advises a hard share of {said['advised_share'][0]:.2f} within its default bound and promises x{value:.2f} ({low:.2f} to {high:.2f}). "
     if "mix_20" in got:
-        value = got["mix_20"]  # type: ignore[assignment]
-        text += f"At .2 the gain was {tables.share(value)} times that of the prompts as they come."  # type: ignore[arg-type]
+        text += f"At .2 the gain was {tables.share(got['mix_20'])} times that of the prompts as they come."
     return [text]
 
 
@@ -286,8 +295,6 @@ def updates_words() -> list[str]:
     """Does the best G hold off-policy?"""
     many = more.part("updates")
     one = [r for r in chosen("sizes", "all") if r.group in many.sizes and r.seed in many.seeds]
-    from figures.validation.outcome import sweep
-
     a, b = best_of(many.held_out()), best_of(sweep(one).held_out())
     return [
         f"The groups of a batch are split into four updates, with ratios clipped at .8 and 1.2. The best size is G = {a}, against {b} with one update; three learning rates each."

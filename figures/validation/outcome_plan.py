@@ -28,6 +28,8 @@ class Plan:
         probe: As measured by the probe, with 95 % limits.
         pick: Group size that the planner names with the probe's kappa.
         flat: Sizes that it calls about as good, lowest and highest.
+        exact_pick: Group size that it names with the exact kappa.
+        exact_flat: Its range.
         default_pick: Group size without a measured kappa.
         default_flat: Its range.
         progress: Of each size against the best one, by the planner (eq. 26, kappa of the probe).
@@ -40,6 +42,8 @@ class Plan:
     probe: tuple[float, float, float]
     pick: int
     flat: tuple[int, int]
+    exact_pick: int
+    exact_flat: tuple[int, int]
     default_pick: int
     default_flat: tuple[int, int]
     progress: dict[int, float]
@@ -68,9 +72,9 @@ def scaled(values: dict[int, float]) -> dict[int, float]:
 
 
 @lru_cache(maxsize=1)
-def starts() -> dict[str, dict[str, dict[str, float]]]:
+def starts() -> dict[str, dict[str, Any]]:
     """What is known of the starting policies."""
-    found: dict[str, dict[str, dict[str, float]]] = json.loads((RESULTS / "starts.json").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, Any]] = json.loads((RESULTS / "starts.json").read_text(encoding="utf-8"))
     return found
 
 
@@ -98,16 +102,18 @@ def plans() -> dict[str, Plan]:
 
 def _plan(world: str, facts: Mapping[str, Any]) -> Plan:
     planner = facts["planner"]
-    with_probe, without = planner["probe"], planner["default"]
+    with_probe, without, exact = planner["probe"], planner["default"], planner["two_size"]
     measured = facts["probe"]["kappa"]
-    value = measured["value"]
-    answer = min(with_probe["answers"], key=lambda a: abs(a["kappa"] - value))
+    value = with_probe["kappa"][1]  # by the pilot's E[pq], as the plan takes it
+    answer = min(with_probe["answers"], key=lambda a: abs(float(a["kappa"]) - value))
     return Plan(
         world=world,
         kappa=facts["kappa"]["two_size"],
-        probe=(value, *(math.inf if measured[end] is None else measured[end] for end in ("low", "high"))),
+        probe=(measured["value"], *(math.inf if measured[end] is None else measured[end] for end in ("low", "high"))),
         pick=with_probe["pick"],
         flat=(with_probe["flat"][0], with_probe["flat"][1]),
+        exact_pick=exact["pick"],
+        exact_flat=(exact["flat"][0], exact["flat"][1]),
         default_pick=without["pick"],
         default_flat=(without["flat"][0], without["flat"][1]),
         progress=scaled({int(size): share for size, share in answer["progress"].items()}),

@@ -130,7 +130,8 @@ def rules(plans: dict[str, Plan]) -> list[Rule]:
     """The rules that are compared, in worlds that were swept."""
     held = {world: sizes_of(world) for world in worlds()}
     found = [
-        Rule("plan, measured kappa", {w: float(plans[w].pick) for w in held if w in plans}),
+        Rule("plan, kappa of a probe", {w: float(plans[w].pick) for w in held if w in plans}),
+        Rule("plan, exact kappa", {w: float(plans[w].exact_pick) for w in held if w in plans}),
         Rule("plan, no kappa (range 1 to 300)", {w: float(plans[w].default_pick) for w in held if w in plans}),
         Rule("G = 8", dict.fromkeys(held, 8.0)),
         Rule("G = 16", dict.fromkeys(held, 16.0)),
@@ -148,7 +149,7 @@ def regret(world: str, size: float, measure: str = "gain") -> Ratio:
     return Ratio(1 - found.value, 1 - found.high, 1 - found.low)
 
 
-def regret_table(plans: dict[str, Plan]) -> list[str]:
+def regret_table(plans: dict[str, Plan], measure: str = "gain") -> list[str]:
     """Regret of each rule in each world, in percent of the best gain; mean and worst."""
     held = worlds()
     rows = []
@@ -158,12 +159,12 @@ def regret_table(plans: dict[str, Plan]) -> list[str]:
             if world not in rule.sizes:
                 cells.append("-")
                 continue
-            lost = regret(world, rule.sizes[world])
+            lost = regret(world, rule.sizes[world], measure)
             values.append(lost.value)
             edges = f"({100 * lost.low:.0f}, {100 * lost.high:.0f})" if np.isfinite(lost.high) else "(open)"
             cells.append(f"{rule.sizes[world]:g}: {100 * lost.value:.0f} {edges}")
         rows.append([rule.name, *cells, f"{100 * np.mean(values):.0f}", f"{100 * max(values):.0f}"])
-    best = [str(best_of(sizes_of(world).held_out())) for world in held]
+    best = [str(best_of(sizes_of(world, measure).held_out())) for world in held]
     rows.append(["best in hindsight", *best, "0", "0"])
     return table(["rule", *(NAMES[world] for world in held), "mean", "worst"], rows)
 
@@ -214,9 +215,19 @@ def match_table(plans: dict[str, Plan]) -> list[str]:
         cells = [f"{c[world].correlation:.2f}, {c[world].rms:.2f}" for c in columns]
         inside = "yes" if lowest <= best <= highest else "no"
         kappa = f"{plan.probe[0]:.2f} ({_limit(plan.probe[1])} to {_limit(plan.probe[2])})"
+        exact = f"{plan.exact_pick} ({plan.exact_flat[0]} to {plan.exact_flat[1]})"
         picked = f"{plan.pick} ({lowest} to {highest})"
-        rows.append([NAMES[world], kappa, f"{plan.kappa:.2f}", picked, str(best), inside, *cells])
-    header = ["world", "kappa, probe", "exact", "pick (flat range)", "best G", "inside", "e(G): r, rms"]
+        rows.append([NAMES[world], kappa, f"{plan.kappa:.2f}", picked, exact, str(best), inside, *cells])
+    header = [
+        "world",
+        "kappa, probe",
+        "exact",
+        "pick (flat range)",
+        "with exact kappa",
+        "best G",
+        "inside",
+        "e(G): r, rms",
+    ]
     return table([*header, "1/(1+NSR): r, rms", "e(G), 50 steps", "1/(1+NSR), 50 steps"], rows)
 
 

@@ -22,7 +22,7 @@ from figures.validation.warm_up import Start, teach
 PROMPTS = 1000
 # Seed of teaching, and how often 1e-4 was added to the share of four-digit numbers: some 4 in 25,600 prompts change each time, which
 # is more than rounding on another processor changes.
-TEACHINGS = (*((1, nudge) for nudge in range(7)), *((seed, 0) for seed in (2, 3, 4, 5)))
+TEACHINGS = (*((1, nudge) for nudge in range(7)), *((seed, 0) for seed in (2, 3)))
 
 
 def measure(teaching: int = 1, nudge: int = 0, seed: int = 0) -> Numbers:
@@ -79,7 +79,9 @@ def main() -> None:
     print(table(found))
     wrong = alarms(found)
     if wrong:
-        sys.exit(f"{', '.join(wrong)}: outside the limits; by chance one time in {1 / FALSE_ALARM:.0f} each")
+        sys.exit(
+            f"{', '.join(wrong)}: not as committed (outside limits by chance: one time in {1 / FALSE_ALARM:.0f} each)"
+        )
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@
   prediction interval of one more run. Its spread is that of the study's seeds, pooled over group sizes, or that of
   ``results/smoke.json`` (other lessons, other teaching seeds, other training seeds), whichever is wider.
 
-Each number falls outside by chance one time in 1,000, so that of correct checks on new processors one in 140 alarms (7 numbers). On
-the kind of processor that made the committed numbers the check is not random.
+Each number falls outside by chance one time in 1,000, so that of correct checks on new processors one in 140 alarms (7 numbers).
+
+**Exactly.** Where the policy taught is the committed one to six digits (the same kind of processor), all else must be, too. This finds
+what limits let pass, such as rewards that are not centred.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ SIZES = (4, 32)
 STEPS = 40
 RATE = 2.5e-4
 FALSE_ALARM = 1 / 1000  # of one number
+EXACT = 2e-6  # the committed numbers are rounded to six digits
 PATH = Path(__file__).parent / "results" / "smoke.json"
 
 Numbers = dict[str, float]
@@ -74,13 +77,30 @@ def limits() -> Limits:
     return found
 
 
+def same_policy(found: Numbers) -> Numbers | None:
+    """The committed numbers of the study's own start, where the policy taught is that one to six digits."""
+    own = next(row for row in rows() if (row["teaching"], row["nudge"], row["seed"]) == (1, 0, 0))
+    known = ("pass_rate", *(f"dead_{size}" for size in SIZES))
+    return own if all(abs(found[name] - own[name]) < EXACT for name in known) else None
+
+
 def alarms(found: Numbers) -> list[str]:
-    """Names of the numbers outside their limits."""
-    return [name for name, (low, high) in limits().items() if not low <= found[name] <= high]
+    """Names of the numbers outside their limits, or not those of the committed run where the policy is the committed one."""
+    wrong = [name for name, (low, high) in limits().items() if not low <= found[name] <= high]
+    own = same_policy(found)
+    if own:
+        wrong += [
+            name for name in own if name in found and name not in wrong and abs(found[name] - own[name]) > 10 * EXACT
+        ]
+    return wrong
 
 
 def table(found: Numbers) -> str:
     """The numbers beside their limits."""
     lines = [f"{'':12}{'now':>9}{'limits':>20}"]
+    same = same_policy(found) is not None
     lines += [f"{name:12}{found[name]:9.4f}{low:11.4f}{high:9.4f}" for name, (low, high) in limits().items()]
+    lines.append(
+        f"The policy is {'' if same else 'not '}the committed one to six digits{': all else must be, too' if same else ''}."
+    )
     return "\n".join(lines)

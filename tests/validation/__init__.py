@@ -1,0 +1,1 @@
+"""The testbed of docs/validation.md; needs the extra ``validation``."""
