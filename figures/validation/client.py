@@ -1,8 +1,8 @@
-"""The same task through TRL: ``python -m figures.validation.client --work DIR``; about 10 minutes on one core.
+"""The same task through TRL: ``python -m figures.validation.client --work DIR``; about 5 minutes on one core.
 
 For each seed one run of TRL's GRPOTrainer, with the callback and the probe, and one of the plain loop
 (`figures.validation.training`), on the same prompts in the same order, from the same weights. Before them a pilot and a
-plan. Stop it and start it again: seeds that are done are kept in ``DIR``.
+plan. Stop it and start it again: runs that are done are kept in ``DIR``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from torch import Tensor
 import grpo_plan as gp
 from figures.validation.client_exact import exact_gradients
 from figures.validation.client_policy import END, Hosted, as_text, as_tokens, tokenizer
-from figures.validation.conditions import STEPS
 from figures.validation.model import Decoder
 from figures.validation.policy import pass_rates, sample
 from figures.validation.runner import DEFAULT_WORK, start_policy
@@ -36,11 +35,12 @@ from figures.validation.tasks import SUM, draw, rewards, right_answers
 from figures.validation.training import Recipe, World, pools, train
 
 RESULTS = Path(__file__).parent / "results" / "client.json"
-GROUP, PROMPTS, RATE, WARM_UP, EVERY = 8, 64, 5e-4, 20, 10
-SEEDS = (0, 1, 2, 3)
+GROUP, PROMPTS, RATE, WARM_UP, STEPS, EVERY = 8, 64, 5e-4, 20, 80, 10
+SEEDS = (0, 1, 2)
+PROBED = 128  # prompts of each probe
 PILOT = (500, 8)
 PILOT_SEED, EXACT_SEED = 31, 56
-EXACT_PROMPTS = {"start": 900, "end": 300}
+EXACT_PROMPTS = {"start": 900, "end": 200}
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,9 @@ def looking(notes: Notes) -> Any:
     return Looking()
 
 
-def make_trainer(policy: Hosted, setting: Setting, reward: Callable[..., Any], folder: Path, callbacks: list[Any]) -> Any:
+def make_trainer(
+    policy: Hosted, setting: Setting, reward: Callable[..., Any], folder: Path, callbacks: list[Any]
+) -> Any:
     """TRL's trainer with the settings of the plain loop: its optimizer, its warm-up, no clipping of gradients."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
@@ -187,11 +189,11 @@ def through_trl(decoder: Decoder, setting: Setting, folder: Path, plan: Path) ->
     notes = Notes(policy, setting)
     watching = GrpoPlanCallback(plan=plan)
     trainer = make_trainer(policy, setting, notes.reward, folder, [watching, looking(notes)])
-    measuring = gp.kappa_callback(trainer, prompts=256, seed=setting.seed, path=folder / "kappa.json")
+    measuring = gp.kappa_callback(trainer, prompts=PROBED, seed=setting.seed, path=folder / "kappa.json")
     trainer.add_callback(measuring)
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
         trainer.train()
-    after = gp.probe_trainer(trainer, prompts=256, seed=100 + setting.seed)
+    after = gp.probe_trainer(trainer, prompts=PROBED, seed=100 + setting.seed)
     trainer.save_state()
     rows = [row for row in trainer.state.log_history if "grpo_plan/dead_fraction" in row]
     kept = {
@@ -234,24 +236,21 @@ def through_the_plain_loop(decoder: Decoder, setting: Setting) -> dict[str, Any]
 
 def one_seed(seed: int, work: Path) -> dict[str, Any]:
     """Both loops with one seed."""
-    folder, setting, began = work / f"client-{seed}", Setting(seed), time.process_time()
+    folder, setting = work / f"client-{seed}", Setting(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    trl = through_trl(start_policy("sum", work), setting, folder, work / "plan.json")
-    between = time.process_time()
-    plain = through_the_plain_loop(start_policy("sum", work), setting)
-    took = {"trl": round(between - began, 1), "plain": round(time.process_time() - between, 1)}
-    return {"seed": seed, "trl": trl, "plain": plain, "cpu_seconds": took}
+    plan = work / "plan.json"
+    loops = {
+        "trl": lambda: through_trl(start_policy("sum", work), setting, folder, plan),
+        "plain": lambda: through_the_plain_loop(start_policy("sum", work), setting),
+    }
+    return {"seed": seed, **{name: once(work / f"client-{seed}-{name}.json", loop) for name, loop in loops.items()}}
 
 
 def at_start(work: Path) -> dict[str, Any]:
     """The starting policy: pass rates, exact gradients, the pilot's plan."""
-    import transformers
-    import trl
-
     decoder = start_policy("sum", work)
     p = pass_rates(decoder, SUM, draw(20000, torch.Generator().manual_seed(7)), 1.0)
     return {
-        "setting": {**asdict(Setting(0)), "pilot": PILOT, "every": EVERY, "trl": trl.__version__, "transformers": transformers.__version__},
         "pass_rate": p.mean().item(),
         "exact_dead": dead_rate(p, GROUP).mean().item(),
         "exact": asdict(exact_gradients(decoder, EXACT_PROMPTS["start"], EXACT_SEED)),
@@ -262,7 +261,9 @@ def at_start(work: Path) -> dict[str, Any]:
 def once(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What the file holds, or what is made and then written to it."""
     if not path.exists():
+        began = time.process_time()
         path.write_text(json.dumps(make()), encoding="utf-8")
+        print(f"{path.name}: {time.process_time() - began:.0f} s of CPU time", file=sys.stderr)
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
@@ -278,6 +279,9 @@ def short(value: Any) -> Any:
 
 def main() -> None:
     """Measure what is missing, and write the results."""
+    import transformers
+    import trl
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=DEFAULT_WORK)
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
@@ -287,12 +291,11 @@ def main() -> None:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     start = once(work / "client-start.json", lambda: at_start(work))
-    seeds = []
-    for seed in options.seeds:
-        seeds.append(once(work / f"client-{seed}.json", lambda seed=seed: one_seed(seed, work)))  # type: ignore[misc]
-        print(f"seed {seed}: {seeds[-1]['cpu_seconds']} s", file=sys.stderr)
+    setting = {**asdict(Setting(0)), "pilot": PILOT, "every": EVERY, "trl": trl.__version__}
+    setting["transformers"] = transformers.__version__
+    results = {"setting": setting, **start, "seeds": [one_seed(seed, work) for seed in options.seeds]}
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(short({**start, "seeds": seeds}), separators=(",", ":")) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(short(results), separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
