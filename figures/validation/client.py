@@ -197,8 +197,9 @@ def through_trl(decoder: Decoder, setting: Setting, folder: Path, plan: Path) ->
     trainer.save_state()
     rows = [row for row in trainer.state.log_history if "grpo_plan/dead_fraction" in row]
     kept = {
-        "dead": "grpo_plan/dead_fraction", "all_pass": "grpo_plan/all_pass_fraction", "trl_dead": "frac_reward_zero_std",
-        "reward": "reward", "evidence": "grpo_plan/evidence_against_plan", "clipped": "completions/clipped_ratio",
+        "dead": "grpo_plan/dead_fraction", "all_pass": "grpo_plan/all_pass_fraction",
+        "trl_dead": "frac_reward_zero_std", "reward": "reward", "evidence": "grpo_plan/evidence_against_plan",
+        "clipped": "completions/clipped_ratio",
     }  # fmt: skip
     status, diagnosis = said(
         ["diagnose", str(folder), "--plan", str(plan), "--group-size", str(GROUP), "--prompts-per-step", str(PROMPTS)]

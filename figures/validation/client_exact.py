@@ -23,7 +23,7 @@ BLOCK = 256  # gradients held at a time
 
 @dataclass(frozen=True)
 class Gradients:
-    """Of M prompts: pass rates, ``|grad p|**2``, and the mean squared score of right and of wrong answers, (M,) each."""
+    """Of M prompts: pass rates, ``|grad p|**2``, mean squared scores of right and of wrong answers; (M,) each."""
 
     pass_rate: list[float]
     squared_gradient: list[float]

@@ -146,12 +146,12 @@ def dead_section(results: dict[str, Any]) -> list[str]:
     n = len(steps.z)
     inside = int((np.abs(steps.z) <= INSIDE).sum())
     return prose(
-        "**Dead groups.** Before each step the exact pass rates of its own prompts are known, and with them how many of",
-        "its groups should be dead, and the variance of that number. The callback, TRL's `frac_reward_zero_std` and the",
-        f"reward function counted the same in {steps.agree} of {n} steps. Over these steps z, the number counted less the",
-        f"one expected over its standard deviation, has mean {steps.z.mean():+.3f} ± {n**-0.5:.3f} and mean square",
-        f"{np.mean(steps.z**2):.3f} ± {(2 / n) ** 0.5:.3f} (0 and 1 if all is as it should be); it is inside",
-        f"±{INSIDE:.2f} in {share(inside, n)}. In all {steps.counted:,} groups were dead, {steps.expected:,.0f}",
+        "**Dead groups.** Before each step the exact pass rates of its own prompts are known, and with them how many",
+        "of its groups should be dead, and the variance of that number. The callback, TRL's `frac_reward_zero_std`",
+        f"and the reward function counted the same in {steps.agree} of {n} steps. Over these steps z, the number",
+        f"counted less the one expected over its standard deviation, has mean {steps.z.mean():+.3f} ± {n**-0.5:.3f}",
+        f"and mean square {np.mean(steps.z**2):.3f} ± {(2 / n) ** 0.5:.3f} (0 and 1 if all is as it should be); it is",
+        f"inside ±{INSIDE:.2f} in {share(inside, n)}. In all {steps.counted:,} groups were dead, {steps.expected:,.0f}",
         f"expected: z = {steps.total_z:+.2f}.",
     )
 
@@ -170,9 +170,9 @@ def forecast_section(results: dict[str, Any]) -> list[str]:
     return prose(
         f"**Forecast.** The pilot ({setting['pilot'][0]} prompts x {setting['pilot'][1]} rollouts) said D({size}) =",
         f"{planned['value']:.3f} [{planned['low']:.3f}, {planned['high']:.3f}]. Exact is {exact:.3f}, {known} these",
-        f"limits, and of the {len(early) * setting['prompts']:,} groups of the first {first} steps {early.mean():.3f} ±",
-        f"{error:.3f} were dead. The plan's range for the mixed groups of 9 steps in 10 is {low:.0f} to {high:.0f}: so",
-        f"many were mixed in {share(int(begins.sum()), begins.size)} of the first {first} steps of each run, and in",
+        f"limits, and of the {len(early) * setting['prompts']:,} groups of the first {first} steps {early.mean():.3f}",
+        f"± {error:.3f} were dead. The plan's range for the mixed groups of 9 steps in 10 is {low:.0f} to {high:.0f}:",
+        f"so many were mixed in {share(int(begins.sum()), begins.size)} of the first {first} steps of each run, and in",
         f"{share(int(ends.sum()), ends.size)} of the last {first}, when exact D({size}) was",
         f"{np.mean([s['trl']['exact_dead'][-1] for s in seeds]):.3f}.",
     )
@@ -207,17 +207,17 @@ def kappa_section(results: dict[str, Any]) -> list[str]:
     ends, at_end = len(seeds[0]["trl"]["exact_end"]["pass_rate"]), np.mean([k.kappa for k in trl])
     return [
         *prose(
-            "**Kappa.** `kappa_callback` measured at the start of each run, `probe_trainer` at its end. Exact: the line of",
-            "eq. 49 through the expected squared norms at G = 4 and 16, from exact gradients of other prompts",
+            "**Kappa.** `kappa_callback` measured at the start of each run, `probe_trainer` at its end. Exact: the",
+            "line of eq. 49 through the expected squared norms at G = 4 and 16, from exact gradients of other prompts",
             f"({len(results['exact']['pass_rate'])} at the start, {ends} at each end; ± standard error over prompts).",
             f"The limits of kappa hold the exact value in {hits[0]} of {len(rows)} probes, those of the best G in",
             f"{hits[1]} of {len(rows)}.",
         ),
         *table(["policy", "prompts with a gradient", "kappa: probe", "exact", "best G: probe", "exact"], rows),
         *prose(
-            f"Kappa of exact gradients at the end is {at_end:.2f} in TRL and {np.mean([k.kappa for k in plain]):.2f} in",
-            f"the plain loop, from {start.kappa:.2f} at the start (by the formula of eq. 27 {start.formula:.2f}). TRL",
-            f"less the plain loop, by seed and on the same prompts: {signed(gap, 2)}.",
+            f"Kappa of exact gradients at the end is {at_end:.2f} in TRL and {np.mean([k.kappa for k in plain]):.2f}",
+            f"in the plain loop, from {start.kappa:.2f} at the start (by the formula of eq. 27 {start.formula:.2f}).",
+            f"TRL less the plain loop, by seed and on the same prompts: {signed(gap, 2)}.",
         ),
     ]
 
@@ -233,14 +233,15 @@ def course_section(results: dict[str, Any]) -> list[str]:
     dead = [by_ten(results, loop).mean(1) for loop in ("trl", "plain")]
     return [
         *prose(
-            f"**Learning.** Mean exact pass rate of 1,000 held-out prompts, ± standard error over {len(trl)} seeds; TRL",
-            "less the plain loop, by seed, with the limits of Student's t:",
+            f"**Learning.** Mean exact pass rate of 1,000 held-out prompts, ± standard error over {len(trl)} seeds;",
+            "TRL less the plain loop, by seed, with the limits of Student's t:",
         ),
         *table(["step", "TRL", "plain loop", "TRL less plain"], rows),
         *prose(
             f"Over the whole run, as the mean of the curve, TRL less plain is {signed(area)}, of a gain of",
-            f"{(plain.mean(1) - plain[:, 0]).mean():.4f} in the plain loop. Of the groups of a run {dead[0].mean():.4f}",
-            f"were dead in TRL and {dead[1].mean():.4f} in the plain loop: {signed(Mean.of(dead[0] - dead[1]))}.",
+            f"{(plain.mean(1) - plain[:, 0]).mean():.4f} in the plain loop. Of the groups of a run",
+            f"{dead[0].mean():.4f} were dead in TRL and {dead[1].mean():.4f} in the plain loop:",
+            f"{signed(Mean.of(dead[0] - dead[1]))}.",
         ),
     ]
 
@@ -257,11 +258,11 @@ def diagnosis_section(results: dict[str, Any]) -> list[str]:
     grave = sum(f["severity"] != "info" for r in runs for f in r["findings"])
     failed = sum(r["diagnose_status"] != 0 for r in runs)
     return prose(
-        f"**Diagnosis.** `grpo-plan diagnose` on TRL's own log and rollouts, with the plan, of {len(runs)} runs that all",
-        f"learn: {grave or 'no'} finding{'' if grave == 1 else 's'} of warning or worse, {failed or 'no'} exit status",
-        f"other than 0; found: {told(found)}. Alerts of the callback that stood at the end: {told(standing)}. The",
-        f"evidence against the plan was at most 10^{max(max(r['evidence']) for r in runs):.2f}; an alarm is 10^2.7. The",
-        f"verdict of seed {results['seeds'][0]['seed']}: *{runs[0]['verdict']}*",
+        f"**Diagnosis.** `grpo-plan diagnose` on TRL's own log and rollouts, with the plan, of {len(runs)} runs that",
+        f"all learn: {grave or 'no'} finding{'' if grave == 1 else 's'} of warning or worse, {failed or 'no'} exit",
+        f"status other than 0; found: {told(found)}. Alerts of the callback that stood at the end: {told(standing)}.",
+        f"The evidence against the plan was at most 10^{max(max(r['evidence']) for r in runs):.2f}; an alarm is",
+        f"10^2.7. The verdict of seed {results['seeds'][0]['seed']}: *{runs[0]['verdict']}*",
     )
 
 
@@ -274,11 +275,12 @@ def page() -> str:
         "## The same task through TRL",
         "",
         *prose(
-            f"The starting policy of *all* as a model of transformers {s['transformers']}, trained by the GRPOTrainer of",
-            f"TRL {s['trl']} with `GrpoPlanCallback`, `kappa_callback` and a plan made from a pilot; and by the plain loop",
-            "of this study, from the same weights, on the same prompts in the same order, with other rollouts. An answer",
-            f"ends after its five tokens by itself, so the policy is the same in both. G = {s['group']}, {s['prompts']}",
-            f"prompts a step, {s['steps']} steps, Adam (.9, .99) at {s['rate']:g} after {s['warm_up']} steps of warm-up,",
+            f"The starting policy of *all* as a model of transformers {s['transformers']}, trained by the GRPOTrainer",
+            f"of TRL {s['trl']} with `GrpoPlanCallback`, `kappa_callback` and a plan made from a pilot; and by the",
+            "plain loop of this study, from the same weights, on the same prompts in the same order, with other",
+            "rollouts. An answer ends after its five tokens by itself, so the policy is the same in both. G =",
+            f"{s['group']}, {s['prompts']} prompts a step, {s['steps']} steps, Adam (.9, .99) at {s['rate']:g} after",
+            f"{s['warm_up']} steps of warm-up,",
             '`loss_type="dr_grpo"`, no scaling of rewards, no KL term, no clipping of gradients, one update a batch;',
             f"seeds {seeds}, one pilot.",
         ),
