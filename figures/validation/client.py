@@ -204,7 +204,7 @@ def through_trl(decoder: Decoder, setting: Setting, folder: Path, plan: Path) ->
     status, diagnosis = said(
         ["diagnose", str(folder), "--plan", str(plan), "--group-size", str(GROUP), "--prompts-per-step", str(PROMPTS)]
     )
-    standing = [[a.step, a.id, a.severity.value] for a in watching.monitor.standing]
+    standing = [[name, severity.value] for name, severity in watching.monitor.standing.items()]
     return {
         **{name: [round(row[key], 6) for row in rows] for name, key in kept.items()},
         **notes.steps,

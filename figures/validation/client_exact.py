@@ -31,7 +31,7 @@ class Gradients:
     wrong_score: list[float]
 
 
-class _Score(nn.Module):
+class _Score(nn.Module):  # type: ignore[misc,unused-ignore]
     """log pi of one answer (5,) to one prompt (10,), as a module: its parameters can be given from outside."""
 
     def __init__(self, decoder: Decoder) -> None:

@@ -254,7 +254,7 @@ def diagnosis_section(results: dict[str, Any]) -> list[str]:
         return ", ".join(f"{name} in {count} of {len(runs)}" for name, count in sorted(found.items())) or "nothing"
 
     found = Counter(f"{f['id']} ({f['severity']})" for r in runs for f in r["findings"])
-    standing = Counter(f"{name} ({severity})" for r in runs for _, name, severity in r["standing"])
+    standing = Counter(f"{name} ({severity})" for r in runs for name, severity in r["standing"])
     grave = sum(f["severity"] != "info" for r in runs for f in r["findings"])
     failed = sum(r["diagnose_status"] != 0 for r in runs)
     return prose(

@@ -42,7 +42,7 @@ def as_tokens(texts: list[str]) -> Tensor:
     return torch.tensor([[SYMBOLS.index(c) for c in text] for text in texts])
 
 
-class HostedConfig(PretrainedConfig):  # type: ignore[misc]
+class HostedConfig(PretrainedConfig):  # type: ignore[misc,unused-ignore]
     """What transformers asks of a configuration."""
 
     model_type = "validation"
@@ -54,7 +54,7 @@ class HostedConfig(PretrainedConfig):  # type: ignore[misc]
         self.num_hidden_layers, self.hidden_size = 2, PAD + 1
 
 
-class Backbone(nn.Module):
+class Backbone(nn.Module):  # type: ignore[misc,unused-ignore]
     """All of the decoder. What it calls hidden states are logits of 14 symbols."""
 
     def __init__(self, decoder: Decoder) -> None:
@@ -78,7 +78,7 @@ class Backbone(nn.Module):
         return BaseModelOutput(torch.cat([known.new_zeros(n, PROMPT - 1, PAD + 1), digits, over], 1))
 
 
-class _Identity(nn.Module):
+class _Identity(nn.Module):  # type: ignore[misc,unused-ignore]
     """A head that leaves logits as they are, in the shape that TRL reads: a weight, and no bias."""
 
     bias = None
@@ -91,7 +91,7 @@ class _Identity(nn.Module):
         return x
 
 
-class Hosted(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
+class Hosted(PreTrainedModel, GenerationMixin):  # type: ignore[misc,unused-ignore]
     """A `Decoder` that transformers can generate from and TRL can train; its parameters are those of the decoder."""
 
     config_class = HostedConfig
