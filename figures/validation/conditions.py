@@ -63,8 +63,12 @@ def rates(size: int) -> tuple[float, ...]:
     return (2.5e-4, 5e-4, 1e-3) if size <= 8 else (1.25e-4, 2.5e-4, 5e-4)
 
 
-def more_rates(size: int) -> tuple[float, ...]:
-    """Smaller ones still, where the smallest of `rates` was the best: added once this was seen."""
+def more_rates(world: str, size: int) -> tuple[float, ...]:
+    """Rates beyond `rates`, where an end of these was the best: added once this was seen."""
+    if world == "either":
+        return (2e-3,) if size <= 8 else (1e-3,) if size < 32 else (6.25e-5, 1e-3)
+    if world == "easy" and size < 32:
+        return (1.25e-4,) if size <= 8 else (6.25e-5,)
     return (6.25e-5,) if size >= 32 else ()
 
 
@@ -88,11 +92,11 @@ def _sizes(world: str, sizes: tuple[int, ...] = SIZES) -> Iterator[Run]:
         )
 
 
-def _smaller_rates() -> Iterator[Run]:
+def _more_rates() -> Iterator[Run]:
     for seed in SEEDS:
         for world in ("all", "hard", "tail", "hard_tail", "either", "easy"):
             for size in SIZES if world not in ("either", "easy") else FEW:
-                for rate in more_rates(size):
+                for rate in more_rates(world, size):
                     yield Run("sizes", world, ROLLOUTS, _recipe(size, rate, seed))
 
 
@@ -113,7 +117,7 @@ def _estimators() -> Iterator[Run]:
 
 
 # Mixed groups of a step that a fixed batch of 512 rollouts has at the start: N (1 - D(G)).
-REFILL = {("all", 4): 43, ("all", 16): 20, ("hard", 4): 9, ("hard", 16): 5}
+REFILL = {("all", 4): 43, ("all", 16): 20, ("hard", 4): 12, ("hard", 16): 9}
 
 
 def _refill() -> Iterator[Run]:
@@ -152,7 +156,7 @@ def runs() -> list[Run]:
         *_sizes("hard"),
         *_sizes("tail"),
         *_sizes("hard_tail", tuple(size for size in SIZES if size != 3)),
-        *_smaller_rates(),
+        *_more_rates(),
         *_sizes("either", FEW),
         *_sizes("easy", FEW),
         *(run for seed in SEEDS for run in _grid("prompt_cost", "all", (2, 4, 6, 8, 12, 16), seed, cost=4, two=True)),

@@ -26,7 +26,8 @@ class Plan:
     Attributes:
         kappa: From exact gradients, what a two-size probe of endless rollouts would say.
         probe: As measured by the probe, with 95 % limits.
-        pick: Group size that the planner names with the probe's kappa.
+        pick: Group size that the planner names with the probe's kappa: the smallest of ``flat``.
+        predicted: Group size whose progress it predicts to be the most: the pick until this study.
         flat: Sizes that it calls about as good, lowest and highest.
         exact_pick: Group size that it names with the exact kappa.
         exact_flat: Its range.
@@ -41,6 +42,7 @@ class Plan:
     kappa: float
     probe: tuple[float, float, float]
     pick: int
+    predicted: int
     flat: tuple[int, int]
     exact_pick: int
     exact_flat: tuple[int, int]
@@ -110,9 +112,10 @@ def _plan(world: str, facts: Mapping[str, Any]) -> Plan:
         world=world,
         kappa=facts["kappa"]["two_size"],
         probe=(measured["value"], *(math.inf if measured[end] is None else measured[end] for end in ("low", "high"))),
-        pick=with_probe["pick"],
+        pick=with_probe["flat"][0],
+        predicted=answer["best"],
         flat=(with_probe["flat"][0], with_probe["flat"][1]),
-        exact_pick=exact["pick"],
+        exact_pick=exact["flat"][0],
         exact_flat=(exact["flat"][0], exact["flat"][1]),
         default_pick=without["pick"],
         default_flat=(without["flat"][0], without["flat"][1]),

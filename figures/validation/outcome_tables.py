@@ -42,11 +42,8 @@ def worlds() -> tuple[str, ...]:
 
 @cache
 def sizes_of(world: str, measure: str = "gain") -> Sweep:
-    """The sweep of sizes in a world, over the seeds that are complete."""
-    found = chosen("sizes", world)
-    counts = {seed: sum(run.seed == seed for run in found) for seed in {run.seed for run in found}}
-    most = max(counts.values(), default=0)
-    return sweep((run for run in found if counts[run.seed] == most), measure)
+    """The sweep of sizes in a world: the rates that every seed has."""
+    return sweep(chosen("sizes", world), measure)
 
 
 def points(values: Floats) -> str:
@@ -131,8 +128,10 @@ def rules(plans: dict[str, Plan]) -> list[Rule]:
     held = {world: sizes_of(world) for world in worlds()}
     found = [
         Rule("plan, kappa of a probe", {w: float(plans[w].pick) for w in held if w in plans}),
+        Rule("most progress predicted, kappa of a probe", {w: float(plans[w].predicted) for w in held if w in plans}),
         Rule("plan, exact kappa", {w: float(plans[w].exact_pick) for w in held if w in plans}),
         Rule("plan, no kappa (range 1 to 300)", {w: float(plans[w].default_pick) for w in held if w in plans}),
+        Rule("smallest of its flat range, no kappa", {w: float(plans[w].default_flat[0]) for w in held if w in plans}),
         Rule("G = 8", dict.fromkeys(held, 8.0)),
         Rule("G = 16", dict.fromkeys(held, 16.0)),
         Rule("largest G of the sweep", {w: float(h.sizes[-1]) for w, h in held.items()}),
@@ -216,14 +215,14 @@ def match_table(plans: dict[str, Plan]) -> list[str]:
         inside = "yes" if lowest <= best <= highest else "no"
         kappa = f"{plan.probe[0]:.2f} ({_limit(plan.probe[1])} to {_limit(plan.probe[2])})"
         exact = f"{plan.exact_pick} ({plan.exact_flat[0]} to {plan.exact_flat[1]})"
-        picked = f"{plan.pick} ({lowest} to {highest})"
+        picked = f"{plan.predicted} ({lowest} to {highest})"
         rows.append([NAMES[world], kappa, f"{plan.kappa:.2f}", picked, exact, str(best), inside, *cells])
     header = [
         "world",
         "kappa, probe",
         "exact",
-        "pick (flat range)",
-        "with exact kappa",
+        "most predicted (flat range)",
+        "smallest, with exact kappa",
         "best G",
         "inside",
         "e(G): r, rms",

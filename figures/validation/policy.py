@@ -31,7 +31,7 @@ def sample(
 
 
 def log_probabilities(model: Decoder, prompts: Tensor, rollouts: Tensor, temperature: float) -> Tensor:
-    """log pi of each token: (N, G, T) for rollouts (N, G, T)."""
+    """Log pi of each token: (N, G, T) for rollouts (N, G, T)."""
     first, cache = model.read(prompts)
     later, _ = model.extend(cache, rollouts[..., :-1])
     logits = torch.cat([first[:, None, None].expand(-1, rollouts.shape[1], -1, -1), later], 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -19,7 +19,7 @@ class Start:
     task: str
     target: float
     seed: int = 1
-    shape: Shape = Shape()
+    shape: Shape = field(default_factory=Shape)
     lengths: tuple[float, float, float, float] | None = None
 
 
