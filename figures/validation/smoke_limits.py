@@ -4,8 +4,8 @@
   few prompts changed, ``results/smoke.json``.
 * **Counted dead groups** against exact D(G) of the policy at hand: a z-test.
 * **Gain of 40 steps** (mean over looks, less the start) against the study's runs of the same recipe, ``results/runs.parquet``: the
-  prediction interval of one more run. Its spread is that of the study's seeds, pooled over group sizes, or that of
-  ``results/smoke.json`` (other lessons, other teaching seeds, other training seeds), whichever is wider.
+  prediction interval of one more run. Its variance is pooled over the seeds of the study at each group size and the teachings with a
+  few prompts changed, which spread as the seeds do.
 
 Each number falls outside by chance one time in 1,000, so that of correct checks on new processors one in 140 alarms (7 numbers).
 
@@ -65,15 +65,13 @@ def limits() -> Limits:
         found[name] = _prediction(float(values.mean()), float(values.std(ddof=1)), len(values), len(values) - 1)
     z = float(stats.norm.isf(FALSE_ALARM / 2))
     gains = study_gains()
-    parts = [(sum((g - np.mean(line)) ** 2 for g in line), len(line) - 1) for line in gains.values()]
+    lines = [*gains.values(), *([row[f"gain_{size}"] for row in near] for size in SIZES)]
+    parts = [(sum((g - np.mean(line)) ** 2 for g in line), len(line) - 1) for line in lines]
     squares, freedom = (sum(column) for column in zip(*parts, strict=True))
     for size in SIZES:
         found[f"z_{size}"] = (-z, z)
-        mean, n = float(np.mean(gains[size])), len(gains[size])
-        by_seed = _prediction(mean, (squares / freedom) ** 0.5, n, freedom)
-        others = np.array([row[f"gain_{size}"] for row in rows()])
-        by_teaching = _prediction(mean, float(others.std(ddof=1)), n, len(others) - 1)
-        found[f"gain_{size}"] = max(by_seed, by_teaching, key=lambda edges: edges[1] - edges[0])
+        spread = float((squares / freedom) ** 0.5)
+        found[f"gain_{size}"] = _prediction(float(np.mean(gains[size])), spread, len(gains[size]), freedom)
     return found
 
 
