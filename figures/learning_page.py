@@ -54,7 +54,7 @@ def _rule(rows: list[Row], plans: list[Row]) -> list[str]:
         "```",
         "",
         f"1. **kappa above the threshold: mean-centred.** Simulated, each at its best learning rate: {_score(above)}.",
-        f"2. **No score noise at all: sign, or either.** At kappa 0: {_score(none)}. But kappa was 0.3 to 6 in a small transformer, and longer responses mean more.",
+        f"2. **No score noise at all: sign, or either.** At kappa 0: {_score(none)}. But kappa was 0.2 to 20 in small transformers, and longer responses mean more.",
         f"3. **kappa below the threshold but not 0: do not switch.** At kappa 0.05: {_score(little)}. Small steps favour sign, best rates do not: part 1 says why.",
         f"4. **Middling prompts, so that 4 E[pq] = 2 (1 - D(2)) is at least (G-1)/G: sign in small steps, at every kappa** ({_score(small)}), but not over a run that "
         f"takes them away from there (best rates: {_score(even)}).",

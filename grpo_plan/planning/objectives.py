@@ -23,7 +23,7 @@ ROUND_NUMBER_TOLERANCE = 0.01
 RATIO_STEPS = 40
 TRAINING_NOTE = (
     "A low dead fraction is not a goal in itself: in measured training of a small model the first G below 0.4 learned "
-    "less than half as much per rollout (docs/choosing.md, section 4)."
+    "little over half as much per rollout (docs/choosing.md, section 4)."
 )
 
 LEAN_REASON = "in measured training larger groups did worse than predicted (docs/validation.md)."
