@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -86,7 +87,7 @@ def _make(path: Path, model: Decoder, world: World, prompts: Tensor, index: int,
         probe[i % BLOCKS] += estimate
         squares[i % BLOCKS] += float(estimate.double().square().sum())
         rows.append(replace(found, vectors=torch.empty(0), gradient=torch.empty(0)))  # 26 MB a prompt
-    numbers = {
+    numbers: dict[str, Any] = {
         name: np.array([getattr(r, name) for r in rows])
         for name in ("rate", "square", "after_pass", "after_fail", "fails")
     }
@@ -115,7 +116,7 @@ def bank(name: str, work: Path, prompts: int) -> Bank:
         paths.append(path)
     parts = [dict(np.load(path)) for path in paths]
 
-    def joined(key: str) -> NDArray[np.float64]:
+    def joined(key: str) -> Any:
         return np.concatenate([part[key] for part in parts])
 
     fails = joined("fails")
@@ -134,4 +135,5 @@ def law(model: Decoder, world: World) -> Floats:
 
 def counts(rewards: Floats) -> Ints:
     """Passes of each group, from rewards (M, R)."""
-    return rewards.sum(1).astype(np.int64)
+    found: Ints = rewards.sum(1).astype(np.int64)
+    return found

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from figures.validation.outcome import Floats, Sweep
 from figures.validation.outcome_plan import ROLLOUTS, scaled
@@ -86,7 +87,7 @@ def peak(rates: tuple[float, ...], gains: Floats) -> float | None:
     return float(-b / (2 * a))
 
 
-def peaks(held: Sweep, seeds: Floats | None = None) -> dict[int, float]:
+def peaks(held: Sweep, seeds: NDArray[np.int64] | None = None) -> dict[int, float]:
     """log2 of the best rate of each size whose best rate is not an end."""
     found = {}
     for size in held.sizes:

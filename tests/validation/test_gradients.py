@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def _model(seed: int = 3) -> Decoder:
     return Decoder(Shape(16, 1, 2), torch.Generator().manual_seed(seed))
 
 
-def _flat(value: torch.Tensor, model: Decoder) -> torch.Tensor:
+def _flat(value: Any, model: Decoder) -> Any:
     parts = torch.autograd.grad(value, list(model.parameters()), allow_unused=True)
     return torch.cat(
         [torch.zeros(p.numel()) if g is None else g.flatten() for g, p in zip(parts, model.parameters(), strict=True)]
