@@ -228,8 +228,8 @@ def step_section(results: dict[str, Any]) -> list[str]:
     return prose(
         "**One step.** On the same rollouts the gradients of TRL's first step and of the plain loop have a cosine of 1",
         f"less {found['one_less_cosine']:.0e}, and lengths in the ratio {found['ratio']:.5f}: `dr_grpo` divides by the",
-        f"longest completion allowed too, here {longest} tokens, which Adam does not see. So what differs below should be",
-        "the luck of other rollouts.",
+        f"longest completion allowed too, here {longest} tokens, which Adam does not see. So what differs below should",
+        "be the luck of other rollouts.",
     )
 
 
