@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,20 @@ import torch
 from torch import Tensor
 
 import grpo_plan as gp
+from figures.validation.advantages import advantages
 from figures.validation.client_exact import exact_gradients
 from figures.validation.client_policy import END, Hosted, as_text, as_tokens, tokenizer
 from figures.validation.model import Decoder
-from figures.validation.policy import pass_rates, sample
+from figures.validation.policy import log_probabilities, pass_rates, sample
 from figures.validation.runner import DEFAULT_WORK, start_policy
-from figures.validation.tasks import SUM, draw, rewards, right_answers
+from figures.validation.tasks import ANSWER, SUM, draw, rewards, right_answers
 from figures.validation.training import Recipe, World, pools, train
 
 RESULTS = Path(__file__).parent / "results" / "client.json"
 GROUP, PROMPTS, RATE, WARM_UP, STEPS, EVERY = 8, 64, 5e-4, 20, 80, 10
 SEEDS = (0, 1, 2)
 PROBED = 128  # prompts of each probe
+LONGEST = 8  # tokens of a completion; none has more than six
 PILOT = (500, 8)
 PILOT_SEED, EXACT_SEED = 31, 56
 EXACT_PROMPTS = {"start": 900, "end": 200}
@@ -129,7 +131,7 @@ def make_trainer(
     arguments = GRPOConfig(
         output_dir=str(folder), max_steps=setting.steps, num_generations=setting.group,
         per_device_train_batch_size=setting.group * setting.prompts, gradient_accumulation_steps=1,
-        max_completion_length=8, temperature=1.0, loss_type="dr_grpo", scale_rewards="none", beta=0.0,
+        max_completion_length=LONGEST, temperature=1.0, loss_type="dr_grpo", scale_rewards="none", beta=0.0,
         max_grad_norm=0.0, shuffle_dataset=False, seed=setting.seed, generation_kwargs={"use_cache": False},
         use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none", save_strategy="no",
         logging_steps=1, log_completions=True, num_completions_to_print=1, disable_tqdm=True,
@@ -219,6 +221,40 @@ def through_trl(decoder: Decoder, setting: Setting, folder: Path, plan: Path) ->
     }
 
 
+def gradients_of_a_step(decoder: Decoder, setting: Setting, folder: Path) -> dict[str, Any]:
+    """The gradient of TRL's first step and the plain loop's on the same rollouts: cosine, ratio of lengths."""
+    from transformers import TrainerCallback
+
+    policy, seen = Hosted(decoder), []
+    found: list[Tensor] = []
+
+    class Keeping(TrainerCallback):  # type: ignore[misc,unused-ignore]
+        """Keeps the gradient before the optimizer uses it."""
+
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            """After the backward pass."""
+            found.append(torch.cat([p.grad.flatten() for p in decoder.parameters()]).double())
+
+    notes = Notes(policy, setting)
+
+    def reward(prompts: list[str], completion_ids: list[list[int]], **_: Any) -> list[float]:
+        seen.append((as_tokens(prompts), torch.tensor(completion_ids)[:, :ANSWER]))
+        return notes.reward(prompts, completion_ids)
+
+    one = replace(setting, steps=1)
+    before = {name: p.detach().clone() for name, p in decoder.named_parameters()}
+    trainer = make_trainer(policy, one, reward, folder, [Keeping()])
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        trainer.train()
+    decoder.load_state_dict(before)
+    asked, answers = seen[0][0][:: one.group], seen[0][1].view(one.prompts, one.group, ANSWER)
+    advantage = advantages(rewards(SUM, asked, answers), "mean")[..., None]
+    loss = -(advantage * log_probabilities(decoder, asked, answers, 1.0)).sum() / (one.prompts * one.group)
+    plain = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(decoder.parameters()))]).double()
+    cosine = torch.cosine_similarity(found[0], plain, dim=0).item()
+    return {"one_less_cosine": 1 - cosine, "ratio": (found[0].norm() / plain.norm()).item()}
+
+
 def through_the_plain_loop(decoder: Decoder, setting: Setting) -> dict[str, Any]:
     """One run of the loop that the rest of the study uses."""
     recipe = Recipe(
@@ -292,9 +328,18 @@ def main() -> None:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     start = once(work / "client-start.json", lambda: at_start(work))
-    setting = {**asdict(Setting(0)), "pilot": PILOT, "every": EVERY, "trl": trl.__version__}
+    gradient = once(
+        work / "client-gradient.json",
+        lambda: gradients_of_a_step(start_policy("sum", work), Setting(0), work / "client-gradient"),
+    )
+    setting = {**asdict(Setting(0)), "pilot": PILOT, "every": EVERY, "longest": LONGEST, "trl": trl.__version__}
     setting["transformers"] = transformers.__version__
-    results = {"setting": setting, **start, "seeds": [one_seed(seed, work) for seed in options.seeds]}
+    results = {
+        "setting": setting,
+        **start,
+        "gradient": gradient,
+        "seeds": [one_seed(seed, work) for seed in options.seeds],
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(short(results), separators=(",", ":")) + "\n", encoding="utf-8")
 

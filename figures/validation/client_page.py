@@ -222,6 +222,17 @@ def kappa_section(results: dict[str, Any]) -> list[str]:
     ]
 
 
+def step_section(results: dict[str, Any]) -> list[str]:
+    """One step of both loops on the same rollouts."""
+    found, longest = results["gradient"], results["setting"]["longest"]
+    return prose(
+        "**One step.** On the same rollouts the gradients of TRL's first step and of the plain loop have a cosine of 1",
+        f"less {found['one_less_cosine']:.0e}, and lengths in the ratio {found['ratio']:.5f}: `dr_grpo` divides by the",
+        f"longest completion allowed too, here {longest} tokens, which Adam does not see. So what differs below should",
+        "be the luck of other rollouts.",
+    )
+
+
 def course_section(results: dict[str, Any]) -> list[str]:
     """Learning in both loops."""
     trl, plain = course(results, "trl"), course(results, "plain")
@@ -287,6 +298,7 @@ def page() -> str:
         *dead_section(results),
         *forecast_section(results),
         *kappa_section(results),
+        *step_section(results),
         *course_section(results),
         *diagnosis_section(results),
     ]

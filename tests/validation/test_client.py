@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -57,10 +58,16 @@ def test_both_loops_start_alike(results: dict[str, Any]) -> None:
     assert client_page.course(results, "trl").shape[1] == looks
 
 
+def test_one_step_is_the_same_in_both_loops(results: dict[str, Any]) -> None:
+    assert abs(results["gradient"]["one_less_cosine"]) < 1e-6
+    assert results["gradient"]["ratio"] * results["setting"]["longest"] == pytest.approx(1, rel=1e-3)
+
+
 def test_the_page_says_what_the_results_hold(results: dict[str, Any]) -> None:
     text = client_page.page()
     assert text.startswith("## ")
     assert "nan" not in text
+    assert not [line for line in text.splitlines() if re.match(r"([-+*>] |[0-9]+\. )", line)]  # no list by accident
     last = [run["trl"]["pass_rate"][-1] - run["plain"]["pass_rate"][-1] for run in results["seeds"]]
     row = next(line for line in text.splitlines() if line.startswith(f"| {results['setting']['steps']} |"))
     assert f"{np.mean(last):+.4f} ± {np.std(last, ddof=1) / len(last) ** 0.5:.4f}" in row
@@ -176,6 +183,9 @@ def test_a_run_through_trl_again(torch: Any, results: dict[str, Any], tmp_path: 
 
     decoder = start_policy("sum", tmp_path)
     setting = client.Setting(0, steps=STEPS)
+    gradient = client.gradients_of_a_step(decoder, setting, tmp_path / "step")
+    assert abs(gradient["one_less_cosine"]) < 1e-6
+    assert gradient["ratio"] * client.LONGEST == pytest.approx(1, rel=1e-3)
     policy = Hosted(decoder)
     notes = client.Notes(policy, setting)
     watching = GrpoPlanCallback()
