@@ -12,9 +12,10 @@ import numpy as np
 
 from figures.validation.outcome_plan import Plan, plans
 from figures.validation.outcome_tables import NAMES, best_of, shares, sizes_of, worlds
+from figures.validation.upper_end import predicted
 from grpo_plan.plots import save_figure, styled
 from grpo_plan.plots.parts import log2_axis
-from grpo_plan.plots.style import BLUE, GREY, INK, ORANGE, SKY, VERMILION, figure, titled
+from grpo_plan.plots.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, figure, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +46,17 @@ def panel(ax: Axes, world: str, plan: Plan | None) -> None:
                 color=GREY,
                 linestyle="-.",
                 linewidth=1.1,
-                label="1 / (1 + NSR), exact gradients",
+                label="1 / (1 + NSR), exact gradients, noise by length",
             )
+    moved = predicted(world, "signal", tuple(int(size) for size in sizes))
+    ax.plot(
+        sizes,
+        [moved[int(size)] for size in sizes],
+        color=GREEN,
+        linestyle="--",
+        linewidth=1.1,
+        label="the same, noise by how far it moves pass rates",
+    )
     values = np.array([measured[size].value for size in sizes])
     ends = np.array([[measured[size].low, measured[size].high] for size in sizes])
     ends = np.clip(np.nan_to_num(ends, nan=0.0, posinf=HIGH, neginf=LOW), LOW, HIGH)
@@ -65,7 +75,7 @@ def draw(path: Path = PATH) -> None:
         found = {}
     held = worlds()
     with styled():
-        made = figure(0, width=9.8, height=2.75 * -(-len(held) // 3) + 0.7)
+        made = figure(0, width=9.8, height=2.75 * -(-len(held) // 3) + 0.9)
         panels = np.atleast_1d(made.subplots(-(-len(held) // 3), 3, sharey=True)).reshape(-1, 3)
         for ax, world in zip(panels.flat, held, strict=False):
             panel(ax, world, found.get(world))
@@ -76,7 +86,7 @@ def draw(path: Path = PATH) -> None:
         for ax in panels[:, 0]:
             ax.set_ylabel("gain, share of the best G")
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        made.legend(handles, labels, loc="outside lower center", ncols=3)
+        made.legend(handles, labels, loc="outside lower center", ncols=2)
         save_figure(made, path)
 
 

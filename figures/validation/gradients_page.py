@@ -22,7 +22,7 @@ from figures.validation.moments import (
 )
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = {"all": "all", "hard": "hard", "tail": "tail", "hard_tail": "hard, tail", "either": "either", "easy": "easy"}
+NAMES = {"all": "all", "hard": "hard", "tail": "tail", "hard_tail": "hard + tail", "either": "either", "easy": "easy"}
 EDGES = ((0.005, 0.02), (0.02, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.2501))
 FLOOR = EDGES[0][0]  # least pq at which a slope is fitted
 Numbers = dict[str, Any]

@@ -23,7 +23,7 @@ from figures.validation.outcome_plan import Plan, exact_dead, first_below
 
 WORLDS = ("all", "hard", "tail", "hard_tail", "either", "easy")
 NAMES = {
-    "all": "all", "hard": "hard", "tail": "tail", "hard_tail": "hard, tail", "either": "either", "easy": "easy",
+    "all": "all", "hard": "hard", "tail": "tail", "hard_tail": "hard + tail", "either": "either", "easy": "easy",
 }  # fmt: skip
 COMMON = (2.5e-4, 5e-4)
 CLOSE = 0.05  # a rule comes true in a world where it loses at most this share of the best gain
