@@ -52,6 +52,9 @@ class PlannedBeside:
 def beside(plan: Plan, reference: str = "rloo") -> PlannedBeside | None:
     """A plan's estimator at the plan's pick over a reference at its own; None where both are one plan.
 
+    With a known kappa both are taken at the size of their most predicted progress: the plan's pick is smaller on
+    purpose.
+
     Raises:
         DomainError: There is no such reference.
 
@@ -65,6 +68,8 @@ def beside(plan: Plan, reference: str = "rloo") -> PlannedBeside | None:
     True
     """
     fit, other, best = plan.fit, get_estimator(reference), plan.recommended
+    if plan.objective == "signal" and plan.kappa.known:
+        best = plan.least_regret
     if same_plan(plan.advantage, other, best.design.group_size, fit.mean_pass_rate):
         return None
     designs = [p for p in plan.frontier if p.design.group_size >= other.min_group_size]
