@@ -6,6 +6,7 @@ import numpy as np
 
 from figures.diagnosis_page import table
 from figures.validation import upper_end as end
+from figures.validation.moments import Prompts, two_size_kappa
 from figures.validation.outcome import chosen
 from figures.validation.outcome_plan import plans
 from figures.validation.outcome_tables import NAMES, best_of, shares, sizes_of, worlds
@@ -120,11 +121,14 @@ def step_part() -> list[str]:
 def drift_part() -> list[str]:
     """Drift."""
     words = []
+    course = end.read("kappa_scale")
+    drift = [two_size_kappa(Prompts.of(course[f"course-hard-{steps}"]))[1] for steps in (0, 60)]
     for world in worlds():
         run, early = (best_of(sizes_of(world, m).held_out()) for m in ("gain", "early"))
         words.append(f"*{NAMES[world]}* {early} and {run}")
     return [
-        f"**4. Drift.** A plan is for the policy it was made for. Best size over the first 50 steps and over all 120: {', '.join(words)}. Over the first 50 steps the planner's curve misses by "
+        "**4. Drift.** A plan is for the policy it was made for, and kappa and pass rates move within tens of steps ([*Time*](#kappa-against-length-size-and-time)): on hard prompts "
+        f"G\\* falls from {drift[0]:.1f} at the start to {drift[1]:.1f} after 60 steps. Best size over the first 50 steps and over all 120: {', '.join(words)}. Over the first 50 steps the planner's curve misses by "
         + ", ".join(f"{end.miss(plans()[w].progress, w, 'early'):.3f} (*{NAMES[w]}*)" for w in worlds())
         + ".",
         "",
