@@ -150,8 +150,8 @@ def probe_part() -> list[str]:
         )
     return [
         "**5. Can a probe measure it?** Not with the rollouts that measure kappa. *signal* needs the gradients of other prompts' pass rates, and a probe has these only with "
-        f"their own noise. An unbiased estimate from 256 prompts x 16 rollouts: {'; '.join(cells)}. So it is not in `GradientProbe`, and kappa stays what it was: a length, and an upper limit on what "
-        "matters.",
+        f"their own noise. An unbiased estimate from 256 prompts x 16 rollouts: {'; '.join(cells)}. So it is not in `GradientProbe`, and kappa stays what it was: a length, in these worlds at or above what "
+        "mattered.",
         "",
     ]
 
@@ -174,7 +174,7 @@ def changed() -> list[str]:
     """What follows."""
     return [
         "**What follows.** With a measured or given kappa the plan now takes the *smallest* size within 10 % of the most predicted progress, where it took the size of the most: kappa by "
-        "length is an upper limit on the noise that matters, drift lowers the best size, and fewer prompts a step want a lower rate than people keep. The curve itself is unchanged: the better "
+        "length counts noise that costs nothing, drift lowers the best size, and fewer prompts a step want a lower rate than people keep. The curve itself is unchanged: the better "
         "measure cannot be had from a probe. Without a kappa the pick is unchanged; in these worlds the smallest size of its flat range lost less, too (table of rules), "
         "but kappa of large models is unknown, and there this would give up more in the worst case.",
         "",
