@@ -174,8 +174,8 @@ def changed() -> list[str]:
     """What follows."""
     return [
         "**What follows.** With a measured or given kappa the plan now takes the *smallest* size within 10 % of the most predicted progress, where it took the size of the most: kappa by "
-        "length counts noise that costs nothing, drift lowers the best size, and fewer prompts a step want a lower rate than people keep. The curve itself is unchanged: the better "
-        "measure cannot be had from a probe. Without a kappa the pick is unchanged; in these worlds the smallest size of its flat range lost less, too (table of rules), "
+        "length counts noise that costs nothing, drift lowers the best size, and fewer prompts a step want a lower rate than people keep. It has a price: in [simulated learning](simulation.md), whose noise is that of the theory, the smaller pick loses more "
+        "than the size of the most did. The curve itself is unchanged: the better measure cannot be had from a probe. Without a kappa the pick is unchanged; in these worlds the smallest size of its flat range lost less, too (table of rules), "
         "but kappa of large models is unknown, and there this would give up more in the worst case.",
         "",
     ]
