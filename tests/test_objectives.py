@@ -432,3 +432,16 @@ def test_a_plan_survives_a_pickle(example_fit: PassRateFit) -> None:
     again = pickle.loads(pickle.dumps(plan))
     assert again.progress_limits(again.frontier[2], again.kappa.low) == before
     assert str(again) == str(plan)
+
+
+@pytest.mark.parametrize("kappa", [0.1, 1.0, 10.0, 100.0])
+def test_a_known_kappa_takes_the_smallest_size_within_a_tenth_of_the_best(kappa: float) -> None:
+    """By hand from the progress of each design; a range of kappa still takes the least worst case."""
+    fit = gp.fit_pass_rates(gp.Pilot.from_counts([0] * 120 + [1] * 30 + [3] * 30 + [8] * 60, 8))
+    plan = gp.plan_group_size(fit, budget=gp.Budget(rollouts=1_000_000, steps=100), kappa=kappa)
+    close = [p.design.group_size for p in plan.frontier if plan.progress_at(p, kappa) >= 0.9]
+    assert plan.recommended.design.group_size == min(close) == plan.flat_range[0]
+    assert plan.least_regret.worst_regret == 0.0
+    ranged = gp.plan_group_size(fit, budget=gp.Budget(rollouts=1_000_000, steps=100), kappa=(kappa / 3, kappa * 3))
+    least = min(p.worst_regret for p in ranged.frontier)
+    assert ranged.recommended.worst_regret <= least + 0.01

@@ -77,6 +77,8 @@ def batch_gradient(
     rollouts = sample(model, prompts, group, world.tail, world.temperature, generator)
     value = advantages(rewards(world.task, prompts, rollouts), estimator)
     live = (value != 0).any(1)
+    if not live.any():
+        return torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
     gain = (value[live][..., None] * log_probabilities(model, prompts[live], rollouts[live], world.temperature)).sum()
     return flat(list(torch.autograd.grad(gain / (len(prompts) * group), list(model.parameters()))))
 
