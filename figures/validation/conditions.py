@@ -161,6 +161,7 @@ def runs() -> list[Run]:
         *_sizes("easy", FEW),
         *(run for seed in SEEDS for run in _grid("prompt_cost", "all", (2, 4, 6, 8, 12, 16), seed, cost=4, two=True)),
         *(run for seed in SEEDS[:3] for run in _grid("batch", "all", (4, 16, 64), seed, rollouts=2048, two=True)),
+        *(Run("batch", "all", 2048, _recipe(size, 5e-4, seed, 2048)) for seed in SEEDS[:3] for size in (16, 64)),
         *_updates(),
         *(run for seed in SEEDS for run in _grid("finite", "finite", FEW, seed, two=True)),
         *_refill(),
