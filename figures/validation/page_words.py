@@ -40,14 +40,14 @@ No run on a GPU cluster has been planned and followed from start to end."""
 CHANGES = """\
 ## What was changed in the planner because of it
 
-* **The pick at a known kappa** is the smallest G of the flat range, and was the G of most predicted progress ([why](#why-large-groups-do-worse-than-predicted)).
+* **The pick** is the smallest G of the flat range where that is within 10 % of the most predicted progress at every kappa (with one known kappa always), and was the G of most predicted progress ([why](#why-large-groups-do-worse-than-predicted)).
 * **The learning rate is said to belong to the size**: in what a plan rests on, and in [choosing](choosing.md).
 * **The default range of kappa** was 10 to 300 and is 1 to 300: the first measurements, on this task, were 0.3 to 6, and the old range would have
   been wrong by a factor of 3 to 10.
 * **A measured kappa is an input of the first rank**: `GradientProbe`, `kappa_callback` and `plan --kappa FILE`, with an interval (theory, eq. 49).
 * **The noise of a step is printed** beside the flat range, since it says whether G matters at all (eq. 26 and 51).
 * **The upper end of the flat range is marked as optimistic**, on the screen and in the report.
-* **Not changed**: the efficiency curve, since the measure that corrects it cannot be had from a probe; the pick without a kappa; the value of D beyond n, which is biased upwards
+* **Not changed**: the efficiency curve, since the measure that corrects it cannot be had from a probe; the pick over the default range of kappa, where the smallest size gives up more; the value of D beyond n, which is biased upwards
   while its limits hold; the law of a step, which leaves out the error of the pilot.
 * **A low dead fraction is an objective only on request** (`--objective max-dead`), and the page that explains it says what it cost here."""
 
@@ -60,7 +60,8 @@ LIMITS = """\
 * **Short runs.** 120 steps. Nothing here shows what happens after thousands, where entropy falls and prompts run out.
 * **One starting policy a world.** Seeds differ in prompts and rollouts. Other teaching seeds give other pass rates ({spread}), and their group sizes were
   not swept.
-* **Adam at constant rates**, three for each size. Schedules, weight decay, a KL term and a value model were not tried.
+* **Mean-centred advantages.** The plans that are judged are made for `dr_grpo`; the tool's default is `grpo`, and the change of the pick holds for every estimator.
+* **Adam at constant rates**, two to five for each size. Schedules, weight decay, a KL term and a value model were not tried.
 * **Costs.** Steps are compared at equal rollouts. Hours and tokens are another matter ([choosing](choosing.md), section 6)."""
 
 RERUN = """\

@@ -26,7 +26,7 @@ def worst_case(chosen: Plan) -> str:
         known = "as measured" if kappa.measured else "as given"
         return f"kappa {kappa.value:.3g} {known}: {_of_best(best.worst_regret)}{_smallest(chosen)}"
     span = f"at any kappa from {kappa.low:g} to {kappa.high:g}"
-    return f"{span} {_of_best(best.worst_regret)}{_others(chosen)}"
+    return f"{span} {_of_best(best.worst_regret)}{_smallest(chosen)}"
 
 
 def _of_best(regret: float) -> str:
@@ -37,11 +37,20 @@ def _of_best(regret: float) -> str:
     )
 
 
-def _smallest(chosen: Plan) -> str:
+def leans(chosen: Plan) -> bool:
+    """Whether the pick is the smallest size of a flat range, within 10 % of the best at every kappa."""
     low, high = chosen.flat_range
-    if low == high or chosen.recommended.design.group_size != low:
+    best = chosen.recommended
+    return low < high and best.design.group_size == low and best.worst_regret <= 1.0 - FLAT_SHARE
+
+
+def _smallest(chosen: Plan) -> str:
+    if not leans(chosen):
         return _others(chosen)
-    return f", and is the smallest of those within 10 % of it, G = {low} to {high}"
+    low, high = chosen.flat_range
+    if chosen.recommended is chosen.least_regret:
+        return f", and the smallest of those within 10 % of it, G = {low} to {high}"
+    return f", the smallest of G = {low} to {high}, which are about as good"
 
 
 def _others(chosen: Plan) -> str:
@@ -84,7 +93,7 @@ def reasons(chosen: Plan) -> list[str]:
         ]
     same = len({a.group_size for a in chosen.sensitivity}) == 1
     where = "per unit of cost" if chosen.per_cost else "within the budget"
-    leaned = kappa.known and best.design.group_size == chosen.flat_range[0] and exact is not best
+    leaned = leans(chosen) and exact is not best
     if kappa.known:
         lines = [
             f"G = {exact.design.group_size} is predicted to make most progress {where} at kappa = {kappa.value:.3g} "
@@ -92,6 +101,13 @@ def reasons(chosen: Plan) -> list[str]:
         ]
         if leaned:
             lines[0] += f" G = {best.design.group_size} is the smallest within 10 % of it: {LEAN_REASON}"
+    elif leaned:
+        lines = [
+            f"Over kappa {kappa.low:g} to {kappa.high:g} G = {exact.design.group_size} loses least in the worst case: "
+            f"at most {exact.worst_regret:.0%} of the progress that the best G makes {where} (estimator "
+            f"{chosen.estimator}). G = {best.design.group_size}, which loses at most {best.worst_regret:.0%}, is the "
+            f"smallest that is about as good: {LEAN_REASON}"
+        ]
     elif same:
         lines = [f"Best {where} at every kappa from {kappa.low:g} to {kappa.high:g} (estimator {chosen.estimator})."]
     else:

@@ -27,7 +27,7 @@ TRAINING_NOTE = (
 )
 
 LEAN_REASON = "in measured training larger groups did worse than predicted (docs/validation.md)."
-LEAN_NOTE = f"Smallest group size within 10 % of the most progress at this kappa: {LEAN_REASON}"
+LEAN_NOTE = f"Smallest group size within 10 % of the most predicted progress at every kappa: {LEAN_REASON}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +162,15 @@ def flat_range(frontier: Sequence[PlannedDesign]) -> tuple[int, int]:
 
 
 def _signal(frontier: Sequence[PlannedDesign], kappas: KappaRange, table: Floats) -> Alternative:
-    best = leanest(frontier) if kappas.known else least_regret(frontier)
+    best = leanest(frontier)
+    trade = len({(p.design.prompts_per_step, p.design.steps) for p in frontier}) > 1  # prompts against rollouts
+    leaned = trade and best.worst_regret <= 1.0 - FLAT_SHARE
+    if not leaned:
+        best = least_regret(frontier)
     others = [p for p in frontier if p is not best]
     runner = min(others, key=lambda p: p.worst_regret) if others else None
-    words = LEAN_NOTE if kappas.known else "Least worst-case regret over kappa."
+    plain = "Most progress at the measured kappa." if kappas.known else "Least worst-case regret over kappa."
+    words = LEAN_NOTE if leaned and best.worst_regret > 0.0 else plain
     return Alternative(
         objective="signal",
         planned=best,
