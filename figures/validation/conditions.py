@@ -100,6 +100,16 @@ def _more_rates() -> Iterator[Run]:
                     yield Run("sizes", world, ROLLOUTS, _recipe(size, rate, seed))
 
 
+def _lower_rates() -> Iterator[Run]:
+    """Where a first sweep of two rates ended in its lowest: prompts that cost, and a small set."""
+    for seed in SEEDS:
+        for size in (2, 4, 6, 8):
+            for rate in (1.25e-4, 2.5e-4):
+                yield Run("prompt_cost", "all", ROLLOUTS, _recipe(size, rate, seed, prompt_cost=4), 4)
+        for size in (2, 4, 8):
+            yield Run("finite", "finite", ROLLOUTS, _recipe(size, 2.5e-4, seed))
+
+
 def _estimators() -> Iterator[Run]:
     for seed in SEEDS:
         for world in ("all", "hard"):
@@ -164,6 +174,7 @@ def runs() -> list[Run]:
         *(Run("batch", "all", 2048, _recipe(size, 5e-4, seed, 2048)) for seed in SEEDS[:3] for size in (16, 64)),
         *_updates(),
         *(run for seed in SEEDS for run in _grid("finite", "finite", FEW, seed, two=True)),
+        *_lower_rates(),
         *_refill(),
         *_mixes(),
         *_estimators(),
