@@ -444,4 +444,8 @@ def test_a_known_kappa_takes_the_smallest_size_within_a_tenth_of_the_best(kappa:
     assert plan.least_regret.worst_regret == 0.0
     ranged = gp.plan_group_size(fit, budget=gp.Budget(rollouts=1_000_000, steps=100), kappa=(kappa / 3, kappa * 3))
     least = min(p.worst_regret for p in ranged.frontier)
-    assert ranged.recommended.worst_regret <= least + 0.01
+    low = next(p for p in ranged.frontier if p.design.group_size == ranged.flat_range[0])
+    leaned = low.worst_regret <= 0.1
+    assert ranged.recommended is low if leaned else ranged.recommended.worst_regret <= least + 0.01
+    fixed = gp.plan_group_size(fit, budget=gp.Budget(rollouts=1_000_000, steps=100, prompts_per_step=64), kappa=kappa)
+    assert fixed.recommended.design.group_size >= 128  # larger groups cost no prompts here

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -41,19 +42,43 @@ def packed(lines: list[dict[str, object]]) -> pl.DataFrame:
     return frame.with_columns(pl.col(name).list.eval(pl.element().round(DIGITS)) for name in LISTS)
 
 
+def read(path: Path) -> dict[str, dict[str, object]]:
+    """Runs by key; ends in one line where the file or a line of it is no good."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{path}: cannot be read ({error}).")
+    found: dict[str, dict[str, object]] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            run = json.loads(line)
+            missing = {"key", "pass_rate", *NUMBERS} - set(run)
+        except (ValueError, TypeError):
+            sys.exit(f"{path}, line {number}: not JSON of a run. Remove it, and run what is missing again.")
+        if missing or not run["pass_rate"]:
+            sys.exit(f"{path}, line {number}: a run without {min(missing, default='pass_rate')}.")
+        if run["key"] in found:
+            sys.exit(f"{path}, line {number}: {run['key']} is there twice.")
+        found[run["key"]] = run
+    return found
+
+
 def main() -> None:
     """Read, order, write."""
     from figures.validation.conditions import runs  # needs torch
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
-    text = (parser.parse_args().work / "runs.jsonl").read_text(encoding="utf-8")
-    found = {line["key"]: line for line in map(json.loads, text.splitlines())}
+    path = parser.parse_args().work / "runs.jsonl"
+    found = read(path)
     wanted = [run.key for run in runs()]
+    foreign = len(set(found) - set(wanted))
     frame = packed([found[key] for key in wanted if key in found])
+    if not len(frame):
+        sys.exit(f"{path}: holds none of the {len(wanted)} runs of the study; nothing is written.")
     RUNS.parent.mkdir(exist_ok=True)
     frame.write_parquet(RUNS, compression="zstd", compression_level=19)
-    print(f"{RUNS.name}: {len(frame)} of {len(wanted)} runs, {RUNS.stat().st_size:,} bytes")
+    print(f"{RUNS.name}: {len(frame)} of {len(wanted)} runs, {RUNS.stat().st_size:,} bytes; {foreign} others left out")
 
 
 if __name__ == "__main__":

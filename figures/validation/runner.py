@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import signal
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -59,6 +60,28 @@ def one(run: Run, work: Path) -> dict[str, object]:
     return {**facts, **asdict(run.recipe), **asdict(course), "seconds": round(time.perf_counter() - began, 2)}
 
 
+def finished(path: Path) -> set[str]:
+    """Keys of the runs in a file; an unfinished last line, of a run that was killed, is taken off it."""
+    if not path.exists():
+        return set()
+    text = path.read_text()
+    if text and not text.endswith("\n"):
+        text = text[: text.rfind("\n") + 1]
+        path.write_text(text)
+    keys = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            keys.add(json.loads(line)["key"])
+        except (ValueError, KeyError, TypeError):
+            sys.exit(f"{path}, line {number}: not a run. Remove the line and start again.")
+    return keys
+
+
+def _ready() -> None:
+    """In a worker: an interrupt is for the one who started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def main() -> None:
     """Read the options, run what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -73,7 +96,10 @@ def main() -> None:
     for name in STARTS:
         start_policy(name, work)
     path = work / "runs.jsonl"
-    done = {json.loads(line)["key"] for line in path.read_text().splitlines()} if path.exists() else set()
+    done = finished(path)
+    known = {run.part for run in runs()} | {run.world for run in runs()}
+    if unknown := sorted(set(options.only or ()) - known):
+        sys.exit(f"--only {unknown[0]}: no part or world of that name; there are {', '.join(sorted(known))}.")
     left = [
         run
         for run in runs()
@@ -83,19 +109,23 @@ def main() -> None:
     ]
     began = time.perf_counter()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.workers, mp_context=context) as workers, path.open("a") as out:
-        waiting = [workers.submit(one, run, work) for run in left]
-        for count, future in enumerate(as_completed(waiting), 1):
-            line = future.result()
-            out.write(json.dumps(line) + "\n")
-            out.flush()
-            rest = (time.perf_counter() - began) / count * (len(left) - count) / 60
-            curve = line["pass_rate"]
-            assert isinstance(curve, list)  # noqa: S101
-            print(
-                f"{count}/{len(left)} {line['key']} {curve[0]:.3f} to {curve[-1]:.3f}; {rest:.0f} min left",
-                file=sys.stderr,
-            )
+    workers = ProcessPoolExecutor(options.workers, mp_context=context, initializer=_ready)
+    kept = 0
+    try:
+        with path.open("a") as out:
+            waiting = [workers.submit(one, run, work) for run in left]
+            for kept, future in enumerate(as_completed(waiting), 1):
+                line = future.result()
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+                rest = (time.perf_counter() - began) / kept * (len(left) - kept) / 60
+                print(f"{kept}/{len(left)} {line['key']}; {rest:.0f} min left", file=sys.stderr)
+    except KeyboardInterrupt:
+        workers.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        sys.exit(f"stopped: {kept} of {len(left)} runs are kept; start again for the rest.")
+    workers.shutdown()
 
 
 if __name__ == "__main__":

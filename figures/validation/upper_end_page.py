@@ -132,8 +132,8 @@ def drift_part() -> list[str]:
     course = end.read("kappa_scale")
     drift = [two_size_kappa(Prompts.of(course[f"course-hard-{steps}"]))[1] for steps in (0, 60)]
     for world in worlds():
-        run, early = (best_of(sizes_of(world, m).held_out()) for m in ("gain", "early"))
-        words.append(f"*{NAMES[world]}* {early} and {run}")
+        whole, first = (best_of(sizes_of(world, m).held_out()) for m in ("gain", "early"))
+        words.append(f"*{NAMES[world]}* {first} and {whole}")
     over, early = ({w: end.miss(plans()[w].progress, w, m) for w in worlds()} for m in ("gain", "early"))
     fewer = [NAMES[w] for w in worlds() if early[w] < over[w]]
     return [

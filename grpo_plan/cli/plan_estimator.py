@@ -53,7 +53,8 @@ def beside_lines(chosen: Plan) -> list[str]:
     kappas = ends if len(found.progress) > 1 else f"{found.progress[0].kappa:g}"
     span = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
     limits = f"{least:.2f}, {'no limit' if most is None else f'{most:.2f}'}"
+    own = "best size" if chosen.objective == "signal" and chosen.kappa.known else "pick"
     return [
-        f"{chosen.estimator} makes {span} [{limits}] of the progress of {found.reference} at its own pick, "
+        f"{chosen.estimator} makes {span} [{limits}] of the progress of {found.reference} at its own {own}, "
         f"G = {found.group_size}, at kappa {kappas}. grpo-plan remedies compares all estimators."
     ]

@@ -19,22 +19,23 @@ PROBE_ROLLOUTS = 4_000
 
 def worst_case(chosen: Plan) -> str:
     """What is lost at most by the pick and by the sizes about as good, and whether kappa is known."""
-    kappa, best = chosen.kappa, chosen.recommended
+    kappa, _best = chosen.kappa, chosen.recommended
     if len(chosen.frontier) == 1:
         return "no other G was compared"
     if kappa.known:
         known = "as measured" if kappa.measured else "as given"
-        return f"kappa {kappa.value:.3g} {known}: {_of_best(best.worst_regret)}{_smallest(chosen)}"
-    span = f"at any kappa from {kappa.low:g} to {kappa.high:g}"
-    return f"{span} {_of_best(best.worst_regret)}{_smallest(chosen)}"
+        return f"kappa {kappa.value:.3g} {known}: {_of_best(chosen)}{_smallest(chosen)}"
+    span = f"at any kappa from {kappa.low:.4g} to {kappa.high:.4g}"
+    return f"{span} {_of_best(chosen)}{_smallest(chosen)}"
 
 
-def _of_best(regret: float) -> str:
-    return (
-        "it is the best G"
-        if regret < HALF_A_PERCENT
-        else f"it makes at least {1.0 - regret:.0%} of the best G's progress"
-    )
+def _of_best(chosen: Plan) -> str:
+    regret = chosen.recommended.worst_regret
+    if chosen.recommended is chosen.least_regret and regret < HALF_A_PERCENT:
+        return "it is the best G"
+    at_least = "" if chosen.kappa.known else "at least "
+    share = "over 99%" if regret < HALF_A_PERCENT else f"{at_least}{1.0 - regret:.0%}"
+    return f"it makes {share} of the best G's progress"
 
 
 def leans(chosen: Plan) -> bool:

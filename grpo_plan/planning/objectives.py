@@ -132,7 +132,7 @@ def pick(
 ) -> Alternative:
     """What an objective picks."""
     if objective == "signal":
-        return _signal(frontier, kappas, table)
+        return _signal(frontier, kappas, table, limited)
     if objective == "mixed-groups":
         return _mixed_groups(frontier, prompt_cost, limited)
     if objective == "rare-mode":
@@ -161,15 +161,15 @@ def flat_range(frontier: Sequence[PlannedDesign]) -> tuple[int, int]:
     return min(close), max(close)
 
 
-def _signal(frontier: Sequence[PlannedDesign], kappas: KappaRange, table: Floats) -> Alternative:
+def _signal(frontier: Sequence[PlannedDesign], kappas: KappaRange, table: Floats, limited: bool) -> Alternative:
     best = leanest(frontier)
-    trade = len({(p.design.prompts_per_step, p.design.steps) for p in frontier}) > 1  # prompts against rollouts
-    leaned = trade and best.worst_regret <= 1.0 - FLAT_SHARE
+    fixed = limited and len({(p.design.prompts_per_step, p.design.steps) for p in frontier}) == 1  # G costs no prompts
+    leaned = not fixed and best.worst_regret <= 1.0 - FLAT_SHARE
     if not leaned:
         best = least_regret(frontier)
     others = [p for p in frontier if p is not best]
     runner = min(others, key=lambda p: p.worst_regret) if others else None
-    plain = "Most progress at the measured kappa." if kappas.known else "Least worst-case regret over kappa."
+    plain = "Most progress at this kappa." if kappas.known else "Least worst-case regret over kappa."
     words = LEAN_NOTE if leaned and best.worst_regret > 0.0 else plain
     return Alternative(
         objective="signal",
