@@ -19,7 +19,7 @@ PROBE_ROLLOUTS = 4_000
 
 def worst_case(chosen: Plan) -> str:
     """What is lost at most by the pick and by the sizes about as good, and whether kappa is known."""
-    kappa, _best = chosen.kappa, chosen.recommended
+    kappa = chosen.kappa
     if len(chosen.frontier) == 1:
         return "no other G was compared"
     if kappa.known:
