@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,20 +26,18 @@ import torch
 from torch import Tensor
 
 import grpo_plan as gp
-from figures.validation.advantages import advantages
 from figures.validation.client_exact import exact_gradients
 from figures.validation.client_policy import END, Hosted, as_text, as_tokens, tokenizer
 from figures.validation.model import Decoder
 from figures.validation.policy import pass_rates, sample
 from figures.validation.runner import DEFAULT_WORK, start_policy
-from figures.validation.tasks import ANSWER, SUM, draw, rewards, right_answers
-from figures.validation.training import Recipe, World, _Batch, _update, pools, train
+from figures.validation.tasks import SUM, draw, rewards, right_answers
+from figures.validation.training import Recipe, World, pools, train
 
 RESULTS = Path(__file__).parent / "results" / "client.json"
 GROUP, PROMPTS, RATE, WARM_UP, STEPS, EVERY = 8, 64, 5e-4, 20, 80, 10
 SEEDS = (0, 1, 2)
 PROBED = 128  # prompts of each probe
-REPLAYED = 30  # steps
 LONGEST = 8  # tokens of a completion; none has more than six
 PILOT = (500, 8)
 PILOT_SEED, EXACT_SEED = 31, 56
@@ -222,85 +220,6 @@ def through_trl(decoder: Decoder, setting: Setting, folder: Path, plan: Path) ->
     }
 
 
-def replayed(decoder: Decoder, setting: Setting, folder: Path) -> dict[str, Any]:
-    """The same rollouts through both: TRL's, step by step, are given to the update of the plain loop.
-
-    Returns how far apart the gradients of the first step are (one less their cosine, and the ratio of their lengths),
-    and after each step the weights, relative to how far they moved; the same with the plain loop's loss divided by the
-    longest completion too, as TRL's is; and of the plain loop and itself, from weights that differ by one part in ten
-    million.
-    """
-    from transformers import TrainerCallback
-
-    policy, seen = Hosted(decoder), []
-    gradients: list[Tensor] = []
-    weights: list[Tensor] = []
-
-    class Keeping(TrainerCallback):  # type: ignore[misc,unused-ignore]
-        """Keeps gradients before the optimizer uses them, and weights after it."""
-
-        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            """After the backward pass."""
-            gradients.append(_flat(p.grad for p in decoder.parameters()))
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            """After the step."""
-            weights.append(_flat(decoder.parameters()))
-
-    notes = Notes(policy, setting)
-
-    def reward(prompts: list[str], completion_ids: list[list[int]], **_: Any) -> list[float]:
-        answers = torch.tensor(completion_ids)[:, :ANSWER].view(setting.prompts, setting.group, ANSWER)
-        seen.append((as_tokens(prompts)[:: setting.group], answers))
-        return notes.reward(prompts, completion_ids)
-
-    before = {name: p.detach().clone() for name, p in decoder.named_parameters()}
-    start = _flat(before.values())
-    trainer = make_trainer(policy, setting, reward, folder, [Keeping()])
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        trainer.train()
-    decoder.load_state_dict(before)
-    first, plain = _replay(decoder, seen, setting)
-    decoder.load_state_dict(before)
-    _, scaled = _replay(decoder, seen, setting, LONGEST)
-    generator = torch.Generator().manual_seed(0)
-    decoder.load_state_dict({k: v * (1 + 1e-7 * torch.randn(v.shape, generator=generator)) for k, v in before.items()})
-    _, other = _replay(decoder, seen, setting)
-    decoder.load_state_dict(before)
-
-    def apart(some: list[Tensor], others: list[Tensor]) -> list[float]:
-        return [((x - y).norm() / (x - start).norm()).item() for x, y in zip(some, others, strict=True)]
-
-    return {
-        "one_less_cosine": 1 - torch.cosine_similarity(gradients[0], first, dim=0).item(),
-        "ratio": (gradients[0].norm() / first.norm()).item(),
-        "apart": apart(weights, plain),
-        "apart_if_scaled": apart(weights, scaled),
-        "apart_from_itself": apart(plain, other),
-    }
-
-
-def _replay(
-    decoder: Decoder, seen: list[tuple[Tensor, Tensor]], setting: Setting, scale: int = 1
-) -> tuple[Tensor, list[Tensor]]:
-    """Steps of the plain loop on given rollouts, its loss over ``scale``: the first gradient, and weights by step."""
-    optimizer = torch.optim.Adam(decoder.parameters(), setting.rate, betas=(0.9, 0.99))
-    gradients, weights = [], []
-    for step, (asked, answers) in enumerate(seen, 1):
-        batch = _Batch(asked, answers, advantages(rewards(SUM, asked, answers), "mean"))
-        for group in optimizer.param_groups:
-            group["lr"] = setting.rate * min(1.0, step / setting.warm_up)
-        _update(decoder, optimizer, batch, World(SUM), setting.prompts * setting.group * scale, None)
-        if not gradients:
-            gradients.append(_flat(p.grad for p in decoder.parameters()))
-        weights.append(_flat(decoder.parameters()))
-    return gradients[0], weights
-
-
-def _flat(parts: Iterable[Tensor | None]) -> Tensor:
-    return torch.cat([part.detach().flatten().double() for part in parts if part is not None])
-
-
 def through_the_plain_loop(decoder: Decoder, setting: Setting) -> dict[str, Any]:
     """One run of the loop that the rest of the study uses."""
     recipe = Recipe(
@@ -364,6 +283,8 @@ def main() -> None:
     """Measure what is missing, and write the results."""
     import transformers
     import trl
+
+    from figures.validation.client_replay import REPLAYED, replayed
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=DEFAULT_WORK)

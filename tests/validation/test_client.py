@@ -185,12 +185,13 @@ def test_a_run_through_trl_again(torch: Any, results: dict[str, Any], tmp_path: 
     pytest.importorskip("trl")
     from figures.validation import client
     from figures.validation.client_policy import Hosted
+    from figures.validation.client_replay import replayed
     from figures.validation.runner import start_policy
     from grpo_plan.trl import GrpoPlanCallback
 
     decoder = start_policy("sum", tmp_path)
     setting = client.Setting(0, steps=STEPS)
-    same(client.replayed(decoder, client.Setting(0, steps=3), tmp_path / "replayed"), 3)
+    same(replayed(decoder, client.Setting(0, steps=3), tmp_path / "replayed"), 3)
     policy = Hosted(decoder)
     notes = client.Notes(policy, setting)
     watching = GrpoPlanCallback()
