@@ -1,4 +1,4 @@
-"""The same task through TRL: ``python -m figures.validation.client --work DIR``; about 5 minutes on one core.
+"""The same task through TRL: ``python -m figures.validation.client --work DIR``; about 8 minutes on one core.
 
 For each seed one run of TRL's GRPOTrainer, with the callback and the probe, and one of the plain loop
 (`figures.validation.training`), on the same prompts in the same order, from the same weights. Before them a pilot and a
@@ -36,7 +36,7 @@ from figures.validation.training import Recipe, World, pools, train
 
 RESULTS = Path(__file__).parent / "results" / "client.json"
 GROUP, PROMPTS, RATE, WARM_UP, STEPS, EVERY = 8, 64, 5e-4, 20, 80, 10
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2, 3, 4, 5)
 PROBED = 128  # prompts of each probe
 LONGEST = 8  # tokens of a completion; none has more than six
 PILOT = (500, 8)

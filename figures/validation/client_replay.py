@@ -84,7 +84,8 @@ def _replay(
 ) -> tuple[Tensor, list[Tensor]]:
     """Steps of the plain loop on given rollouts, its loss over ``scale``: the first gradient, and weights by step."""
     optimizer = torch.optim.Adam(decoder.parameters(), setting.rate, betas=(0.9, 0.99))
-    gradients, weights = [], []
+    gradients: list[Tensor] = []
+    weights: list[Tensor] = []
     for step, (asked, answers) in enumerate(seen, 1):
         batch = _Batch(asked, answers, advantages(rewards(SUM, asked, answers), "mean"))
         for group in optimizer.param_groups:
