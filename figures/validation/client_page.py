@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -106,8 +107,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def prose(*sentences: str) -> list[str]:
-    """A paragraph, and an empty line."""
-    return [textwrap.fill(" ".join(sentences), 120, break_long_words=False, break_on_hyphens=False), ""]
+    """A paragraph, and an empty line. No line begins with a number and a stop, which would be a list."""
+    held = re.sub(r" (\d+\.) ", "\0\\1 ", " ".join(sentences))
+    return [textwrap.fill(held, 120, break_long_words=False, break_on_hyphens=False).replace("\0", " "), ""]
 
 
 def plus_minus(m: Mean, digits: int = 4) -> str:
@@ -294,8 +296,8 @@ def diagnosis_section(results: dict[str, Any]) -> list[str]:
     failed = sum(r["diagnose_status"] != 0 for r in runs)
     return prose(
         f"**Diagnosis.** `grpo-plan diagnose` on TRL's own log and rollouts, with the plan, of {len(runs)} runs of",
-        f"which {learnt} end above their first pass rate: {grave or 'no'} finding{'' if grave == 1 else 's'} of warning or worse, {failed or 'no'} exit",
-        f"status other than 0; found: {told(found)}. Alerts of the callback that stood at the end: {told(standing)}.",
+        f"which {learnt} end above their first pass rate: {grave or 'no'} finding{'' if grave == 1 else 's'} of",
+        f"warning or worse, {failed or 'no'} exit status other than 0; found: {told(found)}. Alerts of the callback that stood at the end: {told(standing)}.",
         f"The evidence against the plan was at most 10^{max(max(r['evidence']) for r in runs):.2f}; an alarm is",
         f"10^2.7. The verdict of seed {results['seeds'][0]['seed']}: *{runs[0]['verdict']}*",
     )
