@@ -297,7 +297,8 @@ def diagnosis_section(results: dict[str, Any]) -> list[str]:
     return prose(
         f"**Diagnosis.** `grpo-plan diagnose` on TRL's own log and rollouts, with the plan, of {len(runs)} runs of",
         f"which {learnt} end above their first pass rate: {grave or 'no'} finding{'' if grave == 1 else 's'} of",
-        f"warning or worse, {failed or 'no'} exit status other than 0; found: {told(found)}. Alerts of the callback that stood at the end: {told(standing)}.",
+        f"warning or worse, {failed or 'no'} exit status other than 0; found: {told(found)}.",
+        f"Alerts of the callback that stood at the end: {told(standing)}.",
         f"The evidence against the plan was at most 10^{max(max(r['evidence']) for r in runs):.2f}; an alarm is",
         f"10^2.7. The verdict of seed {results['seeds'][0]['seed']}: *{runs[0]['verdict']}*",
     )
