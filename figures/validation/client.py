@@ -1,4 +1,4 @@
-"""The same task through TRL: ``python -m figures.validation.client --work DIR``; about 5 minutes on one core.
+"""The same task through TRL: ``python -m figures.validation.client --work DIR``; about 8 minutes on one core.
 
 For each seed one run of TRL's GRPOTrainer, with the callback and the probe, and one of the plain loop
 (`figures.validation.training`), on the same prompts in the same order, from the same weights. Before them a pilot and a
@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,17 @@ import torch
 from torch import Tensor
 
 import grpo_plan as gp
-from figures.validation.advantages import advantages
 from figures.validation.client_exact import exact_gradients
 from figures.validation.client_policy import END, Hosted, as_text, as_tokens, tokenizer
 from figures.validation.model import Decoder
-from figures.validation.policy import log_probabilities, pass_rates, sample
+from figures.validation.policy import pass_rates, sample
 from figures.validation.runner import DEFAULT_WORK, start_policy
-from figures.validation.tasks import ANSWER, SUM, draw, rewards, right_answers
+from figures.validation.tasks import SUM, draw, rewards, right_answers
 from figures.validation.training import Recipe, World, pools, train
 
 RESULTS = Path(__file__).parent / "results" / "client.json"
 GROUP, PROMPTS, RATE, WARM_UP, STEPS, EVERY = 8, 64, 5e-4, 20, 80, 10
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2, 3, 4, 5)
 PROBED = 128  # prompts of each probe
 LONGEST = 8  # tokens of a completion; none has more than six
 PILOT = (500, 8)
@@ -221,40 +220,6 @@ def through_trl(decoder: Decoder, setting: Setting, folder: Path, plan: Path) ->
     }
 
 
-def gradients_of_a_step(decoder: Decoder, setting: Setting, folder: Path) -> dict[str, Any]:
-    """The gradient of TRL's first step and the plain loop's on the same rollouts: cosine, ratio of lengths."""
-    from transformers import TrainerCallback
-
-    policy, seen = Hosted(decoder), []
-    found: list[Tensor] = []
-
-    class Keeping(TrainerCallback):  # type: ignore[misc,unused-ignore]
-        """Keeps the gradient before the optimizer uses it."""
-
-        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            """After the backward pass."""
-            found.append(torch.cat([p.grad.flatten() for p in decoder.parameters()]).double())
-
-    notes = Notes(policy, setting)
-
-    def reward(prompts: list[str], completion_ids: list[list[int]], **_: Any) -> list[float]:
-        seen.append((as_tokens(prompts), torch.tensor(completion_ids)[:, :ANSWER]))
-        return notes.reward(prompts, completion_ids)
-
-    one = replace(setting, steps=1)
-    before = {name: p.detach().clone() for name, p in decoder.named_parameters()}
-    trainer = make_trainer(policy, one, reward, folder, [Keeping()])
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        trainer.train()
-    decoder.load_state_dict(before)
-    asked, answers = seen[0][0][:: one.group], seen[0][1].view(one.prompts, one.group, ANSWER)
-    advantage = advantages(rewards(SUM, asked, answers), "mean")[..., None]
-    loss = -(advantage * log_probabilities(decoder, asked, answers, 1.0)).sum() / (one.prompts * one.group)
-    plain = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(decoder.parameters()))]).double()
-    cosine = torch.cosine_similarity(found[0], plain, dim=0).item()
-    return {"one_less_cosine": 1 - cosine, "ratio": (found[0].norm() / plain.norm()).item()}
-
-
 def through_the_plain_loop(decoder: Decoder, setting: Setting) -> dict[str, Any]:
     """One run of the loop that the rest of the study uses."""
     recipe = Recipe(
@@ -319,6 +284,8 @@ def main() -> None:
     import transformers
     import trl
 
+    from figures.validation.client_replay import REPLAYED, replayed
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=DEFAULT_WORK)
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
@@ -328,16 +295,16 @@ def main() -> None:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     start = once(work / "client-start.json", lambda: at_start(work))
-    gradient = once(
-        work / "client-gradient.json",
-        lambda: gradients_of_a_step(start_policy("sum", work), Setting(0), work / "client-gradient"),
+    same = once(
+        work / "client-replayed.json",
+        lambda: replayed(start_policy("sum", work), Setting(0, steps=REPLAYED), work / "client-replayed"),
     )
     setting = {**asdict(Setting(0)), "pilot": PILOT, "every": EVERY, "longest": LONGEST, "trl": trl.__version__}
     setting["transformers"] = transformers.__version__
     results = {
         "setting": setting,
         **start,
-        "gradient": gradient,
+        "replayed": same,
         "seeds": [one_seed(seed, work) for seed in options.seeds],
     }
     RESULTS.parent.mkdir(exist_ok=True)

@@ -58,9 +58,16 @@ def test_both_loops_start_alike(results: dict[str, Any]) -> None:
     assert client_page.course(results, "trl").shape[1] == looks
 
 
-def test_one_step_is_the_same_in_both_loops(results: dict[str, Any]) -> None:
-    assert abs(results["gradient"]["one_less_cosine"]) < 1e-6
-    assert results["gradient"]["ratio"] * results["setting"]["longest"] == pytest.approx(1, rel=1e-3)
+def test_the_same_rollouts_give_the_same_steps(results: dict[str, Any]) -> None:
+    same(results["replayed"], results["setting"]["every"])
+
+
+def same(found: dict[str, Any], steps: int) -> None:
+    """Up to rounding in single precision, which Adam makes larger where a gradient is near 0."""
+    assert abs(found["one_less_cosine"]) < 1e-6
+    assert found["ratio"] * 8 == pytest.approx(1, rel=1e-3)
+    assert max(found["apart"][:steps]) < 0.03
+    assert max(found["apart_if_scaled"][:steps]) < 0.001
 
 
 def test_the_page_says_what_the_results_hold(results: dict[str, Any]) -> None:
@@ -178,14 +185,13 @@ def test_a_run_through_trl_again(torch: Any, results: dict[str, Any], tmp_path: 
     pytest.importorskip("trl")
     from figures.validation import client
     from figures.validation.client_policy import Hosted
+    from figures.validation.client_replay import replayed
     from figures.validation.runner import start_policy
     from grpo_plan.trl import GrpoPlanCallback
 
     decoder = start_policy("sum", tmp_path)
     setting = client.Setting(0, steps=STEPS)
-    gradient = client.gradients_of_a_step(decoder, setting, tmp_path / "step")
-    assert abs(gradient["one_less_cosine"]) < 1e-6
-    assert gradient["ratio"] * client.LONGEST == pytest.approx(1, rel=1e-3)
+    same(replayed(decoder, client.Setting(0, steps=3), tmp_path / "replayed"), 3)
     policy = Hosted(decoder)
     notes = client.Notes(policy, setting)
     watching = GrpoPlanCallback()
