@@ -71,8 +71,8 @@ def plan_group_size(
     Args:
         fit: Fitted pass rates of the current policy.
         budget: What is fixed.
-        objective: ``"signal"``: least worst-case regret of progress per cost over the kappa range; the smallest size that
-            is about as good, where it is within 10 % of the best at every kappa (theory.md, eq. 28).
+        objective: ``"signal"``: least worst-case regret of progress per cost over the kappa range; the smallest size
+            that is about as good, where it is within 10 % of the best at every kappa (theory.md, eq. 28).
             ``"max-dead"``: smallest group size whose dead fraction is at most ``max_dead``.
             ``"mixed-groups"``: most mixed groups per cost. ``"coverage"``: smallest group size at which a hard prompt
             shows a pass. ``"rare-mode"``: fewest mixed groups that miss a rare kind of right answer.
