@@ -81,7 +81,7 @@ def build_report(
     >>> report = build_report(pilot, budget=Budget(rollouts=100_000, steps=100), kappa=5.0)
     >>> document = report.document()
     >>> document["plan"]["recommended"]["group_size"], [m["section"] for m in document["missing"]]
-    (6, ['temperature', 'strata', 'mix', 'diagnose', 'trainer'])
+    (4, ['temperature', 'strata', 'mix', 'diagnose', 'trainer'])
     """
     asked = replace(request or ReportRequest(), **options)
     if pilot is None and run is None:
