@@ -159,6 +159,16 @@ def of_the_rest(plans: dict[str, Plan]) -> list[Row]:
     ):
         if more.there(name) and plan:
             gains = more.part(name, world).held_out()
+            sank = sum(float(values.mean()) < 0 for values in gains.values())
+            if 2 * sank > len(gains):  # nothing to compare
+                found.append(
+                    (
+                        words,
+                        where,
+                        f"cannot tell: at the rates tried {sank} of {len(gains)} sizes ended below the start",
+                    )
+                )
+                continue
             best = best_of(gains)
             inside = plan.flat[0] <= best <= plan.flat[1]
             found.append(

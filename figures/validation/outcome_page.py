@@ -233,7 +233,7 @@ def batch_words(plan: Plan | None) -> list[str]:
             said = f" (predicted {c[size] / c[first]:.2f} and {d[size] / d[first]:.2f})"
         words.append(f"G = {size} gained {a.value:.2f} of G = {first} at 512 and {b.value:.2f} at 2,048{said}")
     return [
-        f"Predicted: at 2,048 rollouts a step G matters less. Measured, {len(large.seeds)} seeds, two learning rates for each size: {'; '.join(words)}."
+        f"Predicted: at 2,048 rollouts a step G matters less. Measured, {len(large.seeds)} seeds, two or three learning rates for each size: {'; '.join(words)}."
     ]
 
 
@@ -311,7 +311,7 @@ def finite_words() -> list[str]:
     a, b = best_of(held.best()), best_of(training.best())
     return [
         f"256 prompts, each visited once an epoch, 120 steps of 512 rollouts: G = 2 sees each of them 120 times, G = 32 eight times. The best size is G = {a} on held-out prompts and G = {b} on the 256. "
-        "Two learning rates for each size."
+        "Two or three learning rates for each size."
     ]
 
 
@@ -319,6 +319,12 @@ def sgd_words() -> list[str]:
     """Does Adam make the result?"""
     held = more.part("sgd")
     best = best_of(held.held_out())
+    sank = sum(float(values.mean()) < 0 for values in more.part("sgd").best().values())
+    if sank:
+        return [
+            f"Two learning rates for each size, no momentum. They were too high: {sank} of {len(more.part('sgd').sizes)} sizes lost on average, and lower ones were not tried. So "
+            "this table compares nothing, and is here because the runs were made."
+        ]
     return [f"Two learning rates for each size, no momentum. The best size is G = {best}."]
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from figures.diagnosis_page import table
 from figures.validation import upper_end as end
 from figures.validation.moments import Prompts, two_size_kappa
-from figures.validation.outcome import chosen
 from figures.validation.outcome_plan import plans
 from figures.validation.outcome_tables import NAMES, best_of, shares, sizes_of, worlds
 
@@ -165,20 +164,6 @@ def probe_part() -> list[str]:
     ]
 
 
-def sgd_part() -> list[str]:
-    """Adam or SGD."""
-    if not chosen("sgd", "all"):
-        return []
-    from figures.validation import outcome_more as more
-
-    gains = shares(more.part("sgd").best())
-    words = ", ".join(f"{value.value:.2f} at G = {size}" for size, value in gains.items())
-    return [
-        f"**6. Not Adam alone.** Plain SGD in *all*, each size at the better of two rates, as a share of its best: {words}.",
-        "",
-    ]
-
-
 def changed() -> list[str]:
     """What follows."""
     return [
@@ -202,7 +187,6 @@ def page() -> str:
         *step_part(),
         *drift_part(),
         *probe_part(),
-        *sgd_part(),
         *changed(),
     ]
     return "\n".join(parts)
