@@ -155,7 +155,7 @@ def _updates() -> Iterator[Run]:
 def _sgd() -> Iterator[Run]:
     for seed in SEEDS[:3]:
         for size in (2, 4, 8, 16, 32, 64):
-            for rate in (1e-2, 3e-2) if size > 4 else (3e-2, 6e-2):
+            for rate in (1e-3, 3e-3, 1e-2, 3e-2) if size > 4 else (3e-3, 1e-2, 3e-2, 6e-2):
                 yield Run("sgd", "all", ROLLOUTS, replace(_recipe(size, rate, seed), optimizer="sgd"))
 
 
