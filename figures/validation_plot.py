@@ -64,6 +64,8 @@ def panel(ax: Axes, world: str, plan: Plan | None) -> None:
     ax.plot(sizes, values, color=BLUE, marker="o", label="measured in training, 95 %")
     log2_axis(ax, [size for size in SHOWN if size <= sizes[-1]], "", room=1.15)
     ax.set_ylim(LOW, HIGH)
+    ax.set_yticks([0.0, 0.5, 1.0])
+    ax.grid(visible=False)
     titled(ax, NAMES[world], f"best measured: G = {best_of(gains)}" + (f"; pick {plan.pick}" if plan else ""))
 
 

@@ -325,7 +325,9 @@ def sgd_words() -> list[str]:
             f"Two learning rates for each size, no momentum. They were too high: {sank} of {len(more.part('sgd').sizes)} sizes lost on average, and lower ones were not tried. So "
             "this table compares nothing, and is here because the runs were made."
         ]
-    return [f"Two learning rates for each size, no momentum. The best size is G = {best}."]
+    return [
+        f"Four learning rates for each size, no momentum; the two lower ones were added when the first two lost the policy. The best size is G = {best}."
+    ]
 
 
 def page() -> str:
