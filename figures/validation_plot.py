@@ -66,6 +66,7 @@ def panel(ax: Axes, world: str, plan: Plan | None) -> None:
     ax.set_ylim(LOW, HIGH)
     ax.set_yticks([0.0, 0.5, 1.0])
     ax.grid(visible=False)
+    ax.tick_params(bottom=False, left=False)
     titled(ax, NAMES[world], f"best measured: G = {best_of(gains)}" + (f"; pick {plan.pick}" if plan else ""))
 
 
